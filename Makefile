@@ -1,0 +1,54 @@
+# One way in: `make help`. Every target sets up what it needs; only python3 must be on the path.
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+LOCK := requirements/dev.txt
+UV := $(VENV)/bin/uv
+export UV_NO_PROGRESS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test chaos check bench docs lock format
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make .venv with locked versions, and report a missing Java
+
+$(STAMP): $(LOCK) pyproject.toml
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "laminae needs Python 3.11 or newer, found " + sys.version.split()[0])'
+	@test -x $(PY) || python3 -m venv $(VENV)
+	@test -x $(UV) || $(PY) -m pip install --quiet --disable-pip-version-check uv
+	@$(UV) pip sync --quiet --python $(PY) --require-hashes $(LOCK)
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
+	@$(PY) tools/check_java.py
+	@touch $@
+
+demo: setup ## Show schemas evolving: verdicts, refusals and history
+	@$(PY) -m laminae demo
+
+test: setup ## Run the tests
+	@$(PY) -m pytest
+
+chaos: setup ## Run the long fault-injection tests
+	@$(PY) -m pytest -m chaos tests
+
+check: setup ## Lint, format, types, layers, error table, generated docs
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@$(PY) tools/check_errors.py
+	@$(PY) tools/reference.py --check
+
+bench: setup ## Measure every figure and print it beside its target
+	@$(PY) -m tests.bench
+
+docs: setup ## Write the reference pages from the tables in the code
+	@$(PY) tools/reference.py
+
+format: setup ## Let ruff rewrite the code
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+lock: setup ## Solve the versions again and write requirements/*.txt
+	@$(PY) tools/lock.py

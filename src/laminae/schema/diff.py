@@ -1,0 +1,235 @@
+"""What changed between two schemas, as a canonical tuple of changes: drops, renames, types, nullability, defaults,
+adds, moves. Columns are matched by identity first, so swaps, rename + widen and re-used names come out right.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from operator import is_not
+from typing import TYPE_CHECKING
+
+from laminae.schema.change import (
+    ColumnAdded,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnRenamed,
+    DefaultChanged,
+    NullabilityChanged,
+    SchemaChange,
+    TypeChanged,
+    TypeNarrowed,
+    TypeWidened,
+)
+from laminae.schema.column import Column, Columns, Path, columns_of
+from laminae.schema.widening import TypeRelation, relation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def diff_schemas(old: pa.Schema, new: pa.Schema) -> tuple[SchemaChange, ...]:
+    """The changes that lead from `old` to `new`: `apply_evolution(old, diff_schemas(old, new))` gives `new`."""
+    return diff_columns(columns_of(old), columns_of(new))
+
+
+def diff_columns(old: Columns, new: Columns) -> tuple[SchemaChange, ...]:
+    if old is new:
+        return ()
+    found = _Found()
+    found.siblings(old, new, (), ())
+    return found.changes()
+
+
+def match_siblings(old: Columns, new: Columns) -> list[int | None]:
+    """For each new column the index of the old column it continues, or None. Both ids, else both external ids,
+    else the name, else an alias decide; a pair that could be compared by id and differs is never matched by name."""
+    result: list[int | None] = [None] * len(new)
+    free = dict.fromkeys(range(len(old)))
+    for key in (_by_id, _by_external_id):
+        index = {key(node): i for i, node in enumerate(old) if i in free and key(node) is not None}
+        for j, node in enumerate(new):
+            i = index.get(key(node)) if result[j] is None and key(node) is not None else None
+            if i is not None and (key is _by_id or not (old[i].id is not None and node.id is not None)):
+                result[j] = i
+                free.pop(i)
+    names = {old[i].name: i for i in free}
+    for j, node in enumerate(new):
+        i = names.get(node.name) if result[j] is None else None
+        if i is not None and not _have_ids(old[i], node):
+            result[j] = i
+            free.pop(i)
+    if free and None in result:
+        _match_aliases(old, new, result, free)
+    return result
+
+
+def _match_aliases(old: Columns, new: Columns, result: list[int | None], free: dict[int, None]) -> None:
+    names = {old[i].name: i for i in free}
+    former = {alias: i for i in free for alias in old[i].aliases}
+    for j, node in enumerate(new):
+        if result[j] is None:
+            candidates = (*(names.get(alias) for alias in node.aliases), former.get(node.name))
+            i = next((i for i in candidates if i in free and not _have_ids(old[i], node)), None)
+            if i is not None:
+                result[j] = i
+                free.pop(i)
+
+
+def _by_id(node: Column) -> object:
+    return node.id
+
+
+def _by_external_id(node: Column) -> object:
+    return node.external_id
+
+
+def _have_ids(old: Column, new: Column) -> bool:
+    """Whether the two can be told apart by an id of the same kind."""
+    return (old.id is not None and new.id is not None) or (old.external_id is not None and new.external_id is not None)
+
+
+class _Found:
+    """Collects changes by kind while the walk goes through both trees side by side."""
+
+    __slots__ = ("adds", "defaults", "drops", "moves", "nullability", "renames", "types")
+
+    def __init__(self) -> None:
+        self.drops: list[SchemaChange] = []
+        self.renames: list[SchemaChange] = []
+        self.types: list[SchemaChange] = []
+        self.nullability: list[SchemaChange] = []
+        self.defaults: list[SchemaChange] = []
+        self.adds: list[SchemaChange] = []
+        self.moves: list[SchemaChange] = []
+
+    def changes(self) -> tuple[SchemaChange, ...]:
+        found = (self.drops, self.renames, self.types, self.nullability, self.defaults, self.adds, self.moves)
+        return tuple([change for group in found for change in group])
+
+    def siblings(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> None:
+        if old is new:
+            return
+        if len(old) == len(new):
+            differing = [i for i, differs in enumerate(map(is_not, old, new)) if differs]
+            if all(_is_continued_in_place(old[i], new[i]) for i in differing):
+                for i in differing:
+                    self.pair(old[i], new[i], old_path, new_path)
+                return
+        matches = match_siblings(old, new)
+        for node, source in zip(new, matches, strict=True):
+            if source is not None and old[source] is not node:
+                self.pair(old[source], node, old_path, new_path)
+        self._dropped_and_added(old, new, matches, old_path, new_path)
+        self._moved(new, matches, new_path)
+
+    def pair(self, old: Column, new: Column, old_path: Path, new_path: Path) -> None:
+        """Two nodes known to be the same column: what differs between them, and below them."""
+        old_path, new_path = (*old_path, old.name), (*new_path, new.name)
+        if old.name != new.name:
+            self.renames.append(ColumnRenamed(old_path, new.name))
+        match relation(old, new):
+            case TypeRelation.WIDER:
+                self.types.append(TypeWidened(new_path, old.type, new.type))
+            case TypeRelation.NARROWER:
+                self.types.append(TypeNarrowed(new_path, old.type, new.type))
+            case TypeRelation.UNRELATED:
+                self.types.append(TypeChanged(new_path, old.type, new.type))
+            case TypeRelation.PHYSICAL:
+                self.types.append(TypeWidened(new_path, old.type, new.type, is_physical=True))
+                self._children(old, new, old_path, new_path)
+            case TypeRelation.SAME:
+                self._children(old, new, old_path, new_path)
+        if old.nullable is not new.nullable:
+            self.nullability.append(NullabilityChanged(new_path, new.nullable))
+        if old.default != new.default:
+            self.defaults.append(DefaultChanged(new_path, old.default, new.default))
+
+    def _children(self, old: Column, new: Column, old_path: Path, new_path: Path) -> None:
+        if old.kind == "struct":
+            self.siblings(old.children, new.children, old_path, new_path)
+            return
+        for a, b in zip(old.children, new.children, strict=True):
+            if a is not b:
+                self.pair(a, b, old_path, new_path)
+
+    def _dropped_and_added(
+        self, old: Columns, new: Columns, matches: list[int | None], old_path: Path, new_path: Path
+    ) -> None:
+        kept = {i for i in matches if i is not None}
+        if len(kept) == len(old) == len(new):
+            return
+        dropped = [i for i in range(len(old)) if i not in kept]
+        added = [j for j, i in enumerate(matches) if i is None]
+        renamed = _possible_renames(old, new, matches, dropped, added)
+        back = {j: i for i, j in renamed.items()}
+        for i in dropped:
+            node = old[i]
+            perhaps = new[renamed[i]].name if i in renamed else None
+            path = (*old_path, node.name)
+            self.drops.append(ColumnDropped(path, node.type, node.nullable, node.default, node.id, perhaps))
+        last_kept = max((j for j, i in enumerate(matches) if i is not None), default=-1)
+        for j in added:
+            node = new[j]
+            perhaps = old[back[j]].name if j in back else None
+            position = j if j < last_kept else None
+            path = (*new_path, node.name)
+            self.adds.append(
+                ColumnAdded(path, node.type, node.nullable, node.default, node.id, position, perhaps, node.field)
+            )
+
+    def _moved(self, new: Columns, matches: list[int | None], new_path: Path) -> None:
+        order = [(j, i) for j, i in enumerate(matches) if i is not None]
+        if all(a[1] < b[1] for a, b in pairwise(order)):
+            return
+        staying = _longest_increasing([i for _, i in order])
+        self.moves.extend(ColumnMoved((*new_path, new[j].name), j) for j, i in order if i not in staying)
+
+
+def _is_continued_in_place(old: Column, new: Column) -> bool:
+    if old.id is not None and new.id is not None:
+        return old.id == new.id
+    return old.id is None and new.id is None and old.external_id == new.external_id and old.name == new.name
+
+
+def _possible_renames(
+    old: Columns, new: Columns, matches: list[int | None], dropped: list[int], added: list[int]
+) -> dict[int, int]:
+    """Dropped -> added columns of one type behind the same kept neighbour, where no id could tell them apart."""
+    if not dropped or not added:
+        return {}
+    neighbour_of_new: dict[int, int | None] = {}
+    last: int | None = None
+    for j, i in enumerate(matches):
+        neighbour_of_new[j] = last
+        last = last if i is None else i
+    kept = {i for i in matches if i is not None}
+    result: dict[int, int] = {}
+    waiting = list(added)
+    last = None
+    for i, node in enumerate(old):
+        if i in kept:
+            last = i
+            continue
+        for j in waiting:
+            if neighbour_of_new[j] == last and new[j].type == node.type and not _have_ids(node, new[j]):
+                result[i] = j
+                waiting.remove(j)
+                break
+    return result
+
+
+def _longest_increasing(values: list[int]) -> set[int]:
+    """The values of one longest increasing subsequence: the columns that need not move."""
+    tails: list[int] = []
+    before: dict[int, int | None] = {}
+    for value in values:
+        at = bisect_left(tails, value)
+        before[value] = tails[at - 1] if at else None
+        tails[at : at + 1] = [value]
+    kept: set[int] = set()
+    value_or_none: int | None = tails[-1] if tails else None
+    while value_or_none is not None:
+        kept.add(value_or_none)
+        value_or_none = before[value_or_none]
+    return kept

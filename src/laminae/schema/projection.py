@@ -1,0 +1,204 @@
+"""Carry rows of any schema version straight to another one: a tree of steps, and its Arrow executor.
+
+The steps are values, so that Spark compiles the same ones. Nullability is checked here: pyarrow does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.errors import SchemaMismatch
+from laminae.schema.arrays import entries_of, list_like, repeated, struct_like
+from laminae.schema.column import Column, Columns, Path, columns_of, dotted
+from laminae.schema.defaults import default_scalar
+from laminae.schema.diff import match_siblings
+from laminae.schema.widening import TypeRelation, relation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A column that the old version does not have: its default, or NULL."""
+
+    target: Column
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The old column `source` as it is."""
+
+    target: Column
+    path: Path
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The old column `source`, each value converted exactly or refused."""
+
+    target: Column
+    path: Path
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The old struct, list or map `source`, its children projected by `children` (in the target's order)."""
+
+    target: Column
+    path: Path
+    source: int
+    children: tuple[Step, ...]
+
+
+Step = Fill | Keep | Cast | Nest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnProjection:
+    """From batches of `old_schema` to batches of `new_schema`. `mappings[i]` is the old index of new column i."""
+
+    old_schema: pa.Schema
+    new_schema: pa.Schema
+    steps: tuple[Step, ...]
+
+    @property
+    def mappings(self) -> tuple[int | None, ...]:
+        return tuple(None if isinstance(step, Fill) else step.source for step in self.steps)
+
+    def is_identity(self) -> bool:
+        """Whether `project_batch` would return its batch unchanged."""
+        return self.old_schema.names == self.new_schema.names and all(
+            isinstance(step, Keep) and step.source == i and not _is_checked(step.target)
+            for i, step in enumerate(self.steps)
+        )
+
+    def new_column_count(self) -> int:
+        return sum(isinstance(step, Fill) for step in self.steps)
+
+    def project_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows under the new schema, or `SchemaMismatch` naming the path that does not fit."""
+        if not _has_columns(batch.schema, self.old_schema):
+            raise SchemaMismatch(path="the batch", problem=_difference(batch.schema, self.old_schema))
+        columns = [_run(step, batch.columns, batch.num_rows, 0) for step in self.steps]
+        if not columns:
+            # Only a struct array can carry a row count without columns.
+            return pa.RecordBatch.from_struct_array(repeated(pa.scalar({}, pa.struct([])), batch.num_rows))
+        return pa.RecordBatch.from_arrays(columns, schema=self.new_schema)
+
+
+def projection_between(old: pa.Schema, new: pa.Schema) -> ColumnProjection:
+    """The projection from any version straight to any other; columns are matched as the diff matches them."""
+    return ColumnProjection(old, new, _siblings(columns_of(old), columns_of(new), ()))
+
+
+def _siblings(old: Columns, new: Columns, path: Path) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for node, source in zip(new, match_siblings(old, new), strict=True):
+        here = (*path, node.name)
+        steps.append(Fill(node, here) if source is None else _step(old[source], node, source, here))
+    return tuple(steps)
+
+
+def _step(old: Column, new: Column, source: int, path: Path) -> Step:
+    match relation(old, new):
+        case TypeRelation.UNRELATED:
+            return Fill(new, path)
+        case TypeRelation.WIDER | TypeRelation.NARROWER:
+            return Cast(new, path, source)
+        case TypeRelation.PHYSICAL if not new.children:
+            return Cast(new, path, source)
+        case TypeRelation.SAME if not new.children:
+            return Keep(new, path, source)
+    if new.kind == "struct":
+        children = _siblings(old.children, new.children, path)
+    else:
+        pairs = enumerate(zip(old.children, new.children, strict=True))
+        children = tuple(_step(a, b, i, (*path, b.name)) for i, (a, b) in pairs)
+    if (
+        old.kind == new.kind
+        and len(old.children) == len(children)
+        and all(map(_is_untouched, children, count(), old.children))
+    ):
+        return Keep(new, path, source)
+    return Nest(new, path, source, children)
+
+
+def _is_untouched(step: Step, place: int, old: Column) -> bool:
+    """Whether the child may stay in its parent's array: same place, same name, nothing to check below."""
+    in_place = isinstance(step, Keep) and step.source == place and step.target.name == old.name
+    return in_place and not _is_checked(step.target)
+
+
+def _is_checked(node: Column) -> bool:
+    """Whether some value at or below this column must not be NULL. Map keys never are, Arrow sees to that."""
+    below = node.children[1:] if node.kind == "map" else node.children
+    return not node.nullable or any(_is_checked(child) for child in below)
+
+
+def _run(step: Step, siblings: Sequence[pa.Array], rows: int, hidden: int) -> pa.Array:
+    """`hidden` rows are NULL because a parent is: they do not count against NOT NULL."""
+    match step:
+        case Fill():
+            result = _fill(step, rows, hidden)
+        case Keep():
+            result = siblings[step.source]
+        case Cast():
+            result = _cast(siblings[step.source], step)
+        case Nest():
+            result = _nest(siblings[step.source], step)
+    if not step.target.nullable and result.null_count > hidden:
+        missing = result.null_count - hidden
+        raise SchemaMismatch(
+            path=dotted(step.path), problem=f"{missing} of {rows} values are NULL in a NOT NULL column"
+        )
+    return result
+
+
+def _fill(step: Fill, rows: int, hidden: int) -> pa.Array:
+    node = step.target
+    if node.is_required and rows > hidden:
+        problem = "the column is NOT NULL, has no default, and the older version does not have it"
+        raise SchemaMismatch(path=dotted(step.path), problem=problem)
+    if node.default is None:
+        return pa.nulls(rows, node.type)
+    return repeated(default_scalar(node.default, node.type, dotted(step.path)), rows)
+
+
+def _cast(array: pa.Array, step: Cast) -> pa.Array:
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), step.target.type)
+    try:
+        return array.cast(step.target.type)
+    except pa.ArrowException as problem:
+        raise SchemaMismatch(path=dotted(step.path), problem=str(problem)) from None
+
+
+def _nest(array: pa.Array, step: Nest) -> pa.Array:
+    if step.target.kind == "struct":
+        inner = [_run(child, array.flatten(), len(array), array.null_count) for child in step.children]
+        return struct_like(array, inner, step.target.type)
+    entries = entries_of(array)
+    inner = [_run(child, entries.children, entries.count, 0) for child in step.children]
+    return list_like(array, entries, inner, step.target.type)
+
+
+def _has_columns(given: pa.Schema, expected: pa.Schema) -> bool:
+    return bool(given.equals(expected) or (given.names == expected.names and given.types == expected.types))
+
+
+def _difference(given: pa.Schema, expected: pa.Schema) -> str:
+    for i, field in enumerate(expected):
+        if i >= len(given) or given.field(i).name != field.name:
+            found = given.field(i).name if i < len(given) else "nothing"
+            return f"column {i} is {found}, this projection starts from {field.name}"
+        if given.field(i).type != field.type:
+            return f"column {field.name} is {given.field(i).type}, this projection starts from {field.type}"
+    return f"it has {len(given)} columns, this projection starts from {len(expected)}"

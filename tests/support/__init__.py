@@ -1,0 +1,1 @@
+"""Builders and strategies that more than one test file needs."""

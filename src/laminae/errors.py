@@ -144,6 +144,10 @@ ERRORS: dict[str, ErrorRow] = {
         "{location} is being run by {holder}",
         "Stop that driver first; if it is dead, its lease expires by itself within {seconds} seconds.",
     ),
+    "CHECKPOINT_DIVERGED": ErrorRow(
+        "Batch {batch} of {source} was committed with other offsets: {problem}",
+        "Run `laminae repair`: it rebuilds the Spark checkpoint at the offsets of the catalog. Nothing was skipped.",
+    ),
     "LEASE_LOST": ErrorRow(
         "The lease on {location} was taken over by {holder} (token {found}, ours was {expected})",
         "Stop this driver: another one is running the pipelines. Nothing of this epoch was committed.",
@@ -297,3 +301,7 @@ class LeaseHeld(LaminaeError):
 
 class LeaseLost(LaminaeError):
     code = "LEASE_LOST"
+
+
+class CheckpointDiverged(LaminaeError):
+    code = "CHECKPOINT_DIVERGED"

@@ -1,0 +1,172 @@
+"""What the catalog holds, as values. Times are aware UTC datetimes, schemas are `pyarrow.Schema` with column ids.
+
+A source's `id` is its incarnation: DROP and CREATE under the same name give a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+Options = tuple[tuple[str, str], ...]
+"""Sorted (name, value) pairs. Secrets are references such as ${env:NAME}, never values."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkRecord:
+    """Event time is the column with this id, `delay_us` microseconds behind."""
+
+    column_id: int
+    delay_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A source as it is now. Keys and watermark name columns by id, so a rename does not touch them."""
+
+    id: int
+    name: str
+    version: int
+    schema: pa.Schema
+    next_column_id: int
+    options: Options
+    primary_key: tuple[int, ...]
+    watermark: WatermarkRecord | None
+    last_verdict: str | None
+    created_at: datetime
+    definition_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """One schema version. `position` is where in the log it begins to hold, set by the first epoch planned with it."""
+
+    source_id: int
+    version: int
+    schema: pa.Schema
+    trigger: str
+    compatibility: str
+    forced: bool
+    schema_id: int | None
+    registry_version: int | None
+    position: str | None
+    applied_at: datetime
+
+
+class HistoryRow(NamedTuple):
+    """One change of one version: a row of laminar_catalog.schema_history."""
+
+    source_name: str
+    version: int
+    change_type: str
+    column_name: str
+    old_type: str | None
+    new_type: str | None
+    old_name: str | None
+    default: str | None
+    trigger: str
+    schema_id: int | None
+    registry_version: int | None
+    compatibility: str
+    forced: bool
+    applied_at: datetime
+
+
+class HistoryChange(NamedTuple):
+    """The part of a history row that the change itself gives; the version row gives the rest."""
+
+    change_type: str
+    column_name: str
+    old_type: str | None = None
+    new_type: str | None = None
+    old_name: str | None = None
+    default: str | None = None
+
+
+class PendingState(StrEnum):
+    PENDING = "pending"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """A change that waits for a person, bound to the version it was found against and to its diff."""
+
+    id: int
+    source_id: int
+    source_name: str
+    base_version: int
+    schema: pa.Schema
+    fingerprint: str
+    summary: str
+    reasons: str
+    trigger: str
+    schema_id: int | None
+    registry_version: int | None
+    state: PendingState
+    created_at: datetime
+    resolved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRecord:
+    """A materialized view. `state`: creating, live or failed. `reads`: (relation name, column ids or () for all)."""
+
+    id: int
+    name: str
+    query: str
+    emit: str | None
+    options: Options
+    state: str
+    problem: str | None
+    reads: tuple[tuple[str, tuple[int, ...]], ...]
+    created_at: datetime
+    definition_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRecord:
+    """A sink over one relation. `progress` is the last epoch it has delivered."""
+
+    id: int
+    name: str
+    relation: str
+    options: Options
+    state: str
+    problem: str | None
+    progress: int
+    created_at: datetime
+    definition_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """A committed epoch: `epoch` is the global number, (`source_id`, `batch_id`) the range of one source's log."""
+
+    epoch: int
+    source_id: int
+    batch_id: int
+    start_offsets: str
+    end_offsets: str
+    version: int
+    rows: int
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run a home's pipelines. `token` grows with every holder; each commit asserts it."""
+
+    holder: str
+    host: str
+    pid: int
+    token: int
+    expires_at: datetime

@@ -1,0 +1,90 @@
+"""The catalog as everything above it sees it: reads of values, one `commit` for every write, and the lease."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from laminae.catalog.model import (
+        EpochRecord,
+        HistoryRow,
+        Lease,
+        PendingRecord,
+        SinkRecord,
+        SourceRecord,
+        VersionRecord,
+        ViewRecord,
+    )
+    from laminae.catalog.updates import CatalogUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """`definition_seq` after the commit, and for each update the id or number it was given (0 where it has none)."""
+
+    definition_seq: int
+    ids: tuple[int, ...]
+
+
+class Catalog(Protocol):
+    """One durable store. Every method is one transaction; safe to share between threads."""
+
+    @property
+    def location(self) -> str:
+        """Where it is, for error messages: never with a password in it."""
+        ...
+
+    def commit(self, updates: Sequence[CatalogUpdate], *, lease_token: int | None = None) -> Committed:
+        """All updates in one transaction, in order; raises and changes nothing when one cannot be made.
+
+        With `lease_token`, fails with LeaseLost unless that is still the current token.
+        """
+        ...
+
+    def definition_seq(self) -> int: ...
+
+    def source(self, name: str) -> SourceRecord | None: ...
+
+    def sources(self) -> tuple[SourceRecord, ...]: ...
+
+    def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
+        """Oldest first."""
+        ...
+
+    def history(self, source_name: str | None = None) -> tuple[HistoryRow, ...]:
+        """By source name, then version, then the canonical order of the diff. Live sources alone."""
+        ...
+
+    def pending(self, source_id: int | None = None) -> tuple[PendingRecord, ...]:
+        """Every pending change ever recorded, with its state, oldest first."""
+        ...
+
+    def view(self, name: str) -> ViewRecord | None: ...
+
+    def views(self) -> tuple[ViewRecord, ...]: ...
+
+    def sink(self, name: str) -> SinkRecord | None: ...
+
+    def sinks(self) -> tuple[SinkRecord, ...]: ...
+
+    def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]: ...
+
+    def last_epoch(self) -> int: ...
+
+    def settings(self) -> dict[str, str]: ...
+
+    def acquire_lease(self, holder: str, host: str, pid: int, now: datetime, ttl: timedelta, *, dead: bool) -> Lease:
+        """Take the lease with a new token. LeaseHeld when a live one is there and `dead` does not say it is not."""
+        ...
+
+    def renew_lease(self, token: int, now: datetime, ttl: timedelta) -> Lease: ...
+
+    def release_lease(self, token: int) -> None: ...
+
+    def lease(self) -> Lease | None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,199 @@
+"""What can be written to the catalog: a closed set of updates, committed together in one transaction or not at all.
+
+An update carries what it expects to find, so two writers never both win silently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from laminae.catalog.model import HistoryChange, Options, WatermarkRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    """A new source at version 1. Fails with DuplicateObject when the name is taken by any object."""
+
+    name: str
+    schema: pa.Schema
+    next_column_id: int
+    options: Options
+    primary_key: tuple[int, ...]
+    watermark: WatermarkRecord | None
+    history: tuple[HistoryChange, ...]
+    compatibility: str
+    applied_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AddVersion:
+    """The next version of a source. Fails with ConcurrentChange unless the current one is `expected_version`.
+
+    Supersedes every pending change that is bound to an earlier version.
+    """
+
+    source_id: int
+    source_name: str
+    expected_version: int
+    schema: pa.Schema
+    next_column_id: int
+    history: tuple[HistoryChange, ...]
+    trigger: str
+    compatibility: str
+    forced: bool
+    applied_at: datetime
+    schema_id: int | None = None
+    registry_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSourceOptions:
+    """Replace a source's options. Fails with ConcurrentChange unless its `definition_seq` is the expected one."""
+
+    source_id: int
+    source_name: str
+    expected_seq: int
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVerdict:
+    """Keep the last verdict on a source. Does not move `definition_seq`: no plan depends on it."""
+
+    source_id: int
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddPending:
+    """A change that waits. The same (source, base version, fingerprint) again is the same pending change."""
+
+    source_id: int
+    source_name: str
+    base_version: int
+    schema: pa.Schema
+    fingerprint: str
+    summary: str
+    reasons: str
+    trigger: str
+    created_at: datetime
+    schema_id: int | None = None
+    registry_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvePending:
+    """Confirm or reject. Fails with ChangeNotPending unless it is pending and bound to the source's current version."""
+
+    change_id: int
+    source_id: int
+    source_name: str
+    state: str
+    resolved_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PutView:
+    """Create a view, or replace the one with `replaces` as its id (ConcurrentChange when that id is gone)."""
+
+    name: str
+    query: str
+    emit: str | None
+    options: Options
+    state: str
+    reads: tuple[tuple[str, tuple[int, ...]], ...]
+    created_at: datetime
+    replaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetViewState:
+    view_id: int
+    state: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutSink:
+    name: str
+    relation: str
+    options: Options
+    state: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SetSinkProgress:
+    """Where a sink is. Never moves backwards; does not move `definition_seq`."""
+
+    sink_id: int
+    progress: int
+    state: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropObject:
+    """Drop the object with this id. `kind` is source, view or sink. Fails with ConcurrentChange when it is gone."""
+
+    kind: str
+    object_id: int
+    name: str
+    dropped_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEpoch:
+    """One epoch under the next global number, taken from a locked counter row: numbers become visible in order.
+
+    The same (source, batch) with the same offsets is already committed: its number is returned and nothing written.
+    With other offsets it fails with CheckpointDiverged.
+    """
+
+    source_id: int
+    source_name: str
+    batch_id: int
+    start_offsets: str
+    end_offsets: str
+    version: int
+    rows: int
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SetPosition:
+    """Where in the log a version begins to hold. Set once: a later value for the same version is ignored."""
+
+    source_id: int
+    version: int
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutSetting:
+    name: str
+    value: str
+
+
+CatalogUpdate = (
+    CreateSource
+    | AddVersion
+    | SetSourceOptions
+    | RecordVerdict
+    | AddPending
+    | ResolvePending
+    | PutView
+    | SetViewState
+    | PutSink
+    | SetSinkProgress
+    | DropObject
+    | CommitEpoch
+    | SetPosition
+    | PutSetting
+)

@@ -158,7 +158,7 @@ class RenameColumn:
     source: str
     path: Path
     new_name: str
-    force: bool
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

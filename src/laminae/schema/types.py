@@ -176,7 +176,7 @@ def quote_string(value: str) -> str:
     return f"'{value.translate(_ESCAPES)}'"
 
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "''", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"})
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "''", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\u0000"})
 
 
 # Only leaves are cached: Arrow calls two structs equal whose field metadata differs, and comments are metadata.

@@ -3,6 +3,8 @@
 `parse` and `to_sql` are the way in; every statement class is named here. What they do is the engine's business.
 """
 
+from laminae.ddl.parser import parse
+from laminae.ddl.printer import to_sql
 from laminae.ddl.statements import (
     AddColumn,
     After,
@@ -97,4 +99,6 @@ __all__ = [
     "Show",
     "Statement",
     "Watermark",
+    "parse",
+    "to_sql",
 ]

@@ -135,6 +135,10 @@ def arrow_type(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     return row.arrow
 
 
+def is_type_name(name: str) -> bool:
+    return name.upper() in _BY_NAME
+
+
 def array_type(element: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", element))
 

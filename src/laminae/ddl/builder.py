@@ -1,0 +1,304 @@
+"""Builds statements while the text is read: one method for each rule of grammar.lark that makes a value.
+
+It checks what the text alone can tell (a clause given twice, a mode that does not exist). What exists is unknown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from lark import v_args
+
+from laminae.ddl import statements as st
+from laminae.ddl.clauses import Clause, Column, Span, Typed, Value, by_kind, value_of
+from laminae.ddl.faults import Fault
+from laminae.ddl.literals import read_count
+from laminae.ddl.terminals import LEXEME_OR_TRIVIA
+from laminae.ddl.type_builder import TypeBuilder, offset_of
+
+if TYPE_CHECKING:
+    from lark import Token
+
+COMPATIBILITY_MODES = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+
+Names: TypeAlias = "tuple[Token, ...]"
+Action: TypeAlias = Callable[..., st.Statement]
+
+_KINDS = {
+    "SOURCE": st.ObjectKind.SOURCE,
+    "SOURCES": st.ObjectKind.SOURCE,
+    "MATERIALIZED": st.ObjectKind.VIEW,
+    "VIEWS": st.ObjectKind.VIEW,
+    "SINK": st.ObjectKind.SINK,
+    "SINKS": st.ObjectKind.SINK,
+}
+
+
+@v_args(inline=True)
+class Builder(TypeBuilder):
+    def statements(self, *found: st.Statement | None) -> tuple[st.Statement, ...]:
+        return tuple(statement for statement in found if statement is not None)
+
+    def explain(self, statement: st.Statement) -> st.Explain:
+        return st.Explain(statement)
+
+    def query(self, token: Token) -> st.Query:
+        return st.Query(_balanced(token))
+
+    def create_source(
+        self,
+        if_not_exists: bool | None,
+        name: Token,
+        elements: tuple[Column | Clause, ...] | None,
+        options: tuple[st.Option, ...] | None,
+    ) -> st.CreateSource:
+        columns = [element for element in elements or () if isinstance(element, Column)]
+        clauses = [element if isinstance(element, Clause) else element.key for element in elements or ()]
+        given = by_kind(clause for clause in clauses if clause is not None)
+        return st.CreateSource(
+            str(name),
+            tuple(column.definition for column in columns),
+            cast("st.Watermark | None", value_of(given, "WATERMARK")),
+            cast("st.Path | None", value_of(given, "PRIMARY KEY")) or (),
+            options or (),
+            bool(if_not_exists),
+        )
+
+    def create_view(
+        self,
+        or_replace: Token | None,
+        if_not_exists: bool | None,
+        name: Token,
+        options: tuple[st.Option, ...] | None,
+        query: Token,
+        emit: st.Emit | None,
+    ) -> st.CreateView:
+        if or_replace is not None and if_not_exists:
+            raise Fault(offset_of(or_replace), "OR REPLACE contradicts IF NOT EXISTS", "expected only one of them")
+        return st.CreateView(
+            str(name), _balanced(query), options or (), emit, or_replace is not None, bool(if_not_exists)
+        )
+
+    def create_sink(
+        self, if_not_exists: bool | None, name: Token, relation: Token, options: tuple[st.Option, ...] | None
+    ) -> st.CreateSink:
+        return st.CreateSink(str(name), str(relation), options or (), bool(if_not_exists))
+
+    def drop(self, kind: st.ObjectKind, if_exists: bool | None, name: Token, behaviour: Token | None) -> st.Drop:
+        return st.Drop(kind, str(name), bool(if_exists), st.DropBehaviour[behaviour.type] if behaviour else None)
+
+    def alter_source(self, name: Token, action: Action) -> st.Statement:
+        return action(str(name))
+
+    def resume_view(self, name: Token) -> st.ResumeView:
+        return st.ResumeView(str(name))
+
+    def set_setting(self, name: Token, value: str) -> st.SetSetting:
+        return st.SetSetting(_option_name(name), value)
+
+    def describe(self, name: Token) -> st.DescribeSource:
+        return st.DescribeSource(str(name))
+
+    def show(self, kind: Token) -> st.Show:
+        return st.Show(_KINDS[kind.type])
+
+    def kind(self, word: Token, *_: Token) -> st.ObjectKind:
+        return _KINDS[word.type]
+
+    def if_not_exists(self, _: Token) -> bool:
+        return True
+
+    if_exists = if_not_exists
+
+    def or_replace(self, word: Token) -> Token:
+        return word
+
+    def elements(self, *found: Column | Clause) -> tuple[Column | Clause, ...]:
+        return found
+
+    def column(self, name: Token, typed: Typed, *clauses: Clause) -> Column:
+        given = by_kind(clauses)
+        key = given.get("PRIMARY KEY")
+        definition = st.ColumnDef(str(name), typed.type, _nullable(given), _default(given))
+        return Column(definition, key and key._replace(value=(str(name),)))
+
+    def key(self, word: Token) -> Clause:
+        return Clause("PRIMARY KEY", offset_of(word))
+
+    def primary_key(self, word: Token, *names: Token) -> Clause:
+        return Clause("PRIMARY KEY", offset_of(word), _plain(names))
+
+    def watermark(self, word: Token, path: Names, again: Names, delay: Span | None) -> Clause:
+        if path != again:
+            raise Fault(
+                offset_of(again[0]),
+                "the watermark is taken from another column than it is for",
+                f"expected {'.'.join(path)} again",
+            )
+        if delay is not None and delay.interval.microseconds < 0:
+            raise Fault(delay.offset, "the delay of a watermark cannot be negative", "expected an interval from 0")
+        interval = delay.interval if delay else st.Interval(0)
+        return Clause("WATERMARK", offset_of(word), st.Watermark(_plain(path), interval))
+
+    def add_column(self, if_not_exists: bool | None, path: Names, typed: Typed, *clauses: Clause) -> Action:
+        given = by_kind(clauses)
+        position = cast("st.Position | None", value_of(given, "FIRST or AFTER"))
+        return lambda source: st.AddColumn(
+            source,
+            _plain(path),
+            typed.type,
+            _nullable(given),
+            _default(given),
+            position,
+            bool(if_not_exists),
+            "FORCE" in given,
+        )
+
+    def drop_column(self, if_exists: bool | None, path: Names, *clauses: Clause) -> Action:
+        given = by_kind(clauses)
+        return lambda source: st.DropColumn(
+            source, _plain(path), bool(if_exists), "RESTRICT" in given, "FORCE" in given
+        )
+
+    def alter_column(self, path: Names, action: Action, force: Token | None) -> Action:
+        return lambda source: action(source, _plain(path), force=force is not None)
+
+    def rename_column(self, path: Names, new_name: Token, force: Token | None) -> Action:
+        return lambda source: st.RenameColumn(source, _plain(path), str(new_name), force is not None)
+
+    def refresh_schema(self) -> Action:
+        return st.RefreshSchema
+
+    def set_compatibility(self, mode: Token) -> Action:
+        name = mode.upper()
+        if name not in COMPATIBILITY_MODES:
+            raise Fault(
+                offset_of(mode),
+                f"there is no compatibility mode {name[:40]}",
+                f"expected {', '.join(COMPATIBILITY_MODES[:-1])} or {COMPATIBILITY_MODES[-1]}",
+            )
+        return partial(st.SetCompatibility, mode=str(name))
+
+    def set_options(self, options: tuple[st.Option, ...]) -> Action:
+        return partial(st.SetOptions, options=options)
+
+    def confirm_change(self, change: Token) -> Action:
+        return partial(st.ConfirmChange, change_id=read_count(change, offset_of(change)))
+
+    def reject_change(self, change: Token) -> Action:
+        return partial(st.RejectChange, change_id=read_count(change, offset_of(change)))
+
+    def set_type(self, typed: Typed) -> Action:
+        return partial(st.AlterColumnType, type=typed.type)
+
+    def set_not_null(self) -> Action:
+        return st.SetNotNull
+
+    def drop_not_null(self) -> Action:
+        return st.DropNotNull
+
+    def set_default(self, value: Value) -> Action:
+        return partial(st.SetDefault, default=st.Literal(value.value))
+
+    def drop_default(self) -> Action:
+        return st.DropDefault
+
+    def move(self, position: Clause) -> Action:
+        return partial(st.MoveColumn, position=cast("st.Position", position.value))
+
+    def first(self, word: Token) -> Clause:
+        return Clause("FIRST or AFTER", offset_of(word), st.First())
+
+    def after(self, word: Token, name: Token) -> Clause:
+        return Clause("FIRST or AFTER", offset_of(word), st.After(str(name)))
+
+    def force(self, word: Token) -> Clause:
+        return Clause(word.type, offset_of(word))
+
+    restrict = force
+
+    def options(self, *found: tuple[Token, st.Option]) -> tuple[st.Option, ...]:
+        by_kind(Clause(f"option {option.name}", offset_of(name)) for name, option in found)
+        return tuple(option for _, option in found)
+
+    def option(self, name: Token, value: str) -> tuple[Token, st.Option]:
+        return name, st.Option(_option_name(name), value)
+
+    def option_string(self, value: Token) -> str:
+        return str(value)
+
+    def option_number(self, sign: Token | None, number: Token) -> str:
+        return f"-{number}" if sign == "-" else str(number)
+
+    def option_word(self, word: Token) -> str:
+        return word.lower()
+
+    setting_word = option_string
+
+    def emit_changes(self) -> st.EmitChanges:
+        return st.EmitChanges()
+
+    def emit_on_update(self) -> st.EmitOnUpdate:
+        return st.EmitOnUpdate()
+
+    def emit_on_watermark(self) -> st.EmitOnWatermark:
+        return st.EmitOnWatermark()
+
+    def emit_on_window_close(self) -> st.EmitOnWindowClose:
+        return st.EmitOnWindowClose()
+
+    def emit_final(self) -> st.EmitFinal:
+        return st.EmitFinal()
+
+    def emit_every(self, span: Span) -> st.EmitEvery:
+        if span.interval.microseconds <= 0:
+            raise Fault(span.offset, "EMIT EVERY needs a time to wait", "expected an interval greater than 0")
+        return st.EmitEvery(span.interval)
+
+    def path(self, *names: Token) -> Names:
+        return names
+
+
+def _plain(names: Iterable[Token]) -> st.Path:
+    return tuple(map(str, names))
+
+
+def _nullable(given: dict[str, Clause]) -> bool:
+    return value_of(given, "NOT NULL") is not False
+
+
+def _default(given: dict[str, Clause]) -> st.Literal | None:
+    return cast("st.Literal | None", value_of(given, "DEFAULT"))
+
+
+def _option_name(name: Token) -> str:
+    if not name:
+        raise Fault(offset_of(name), "an option name cannot be empty", "expected a name such as connector")
+    return str(name)
+
+
+def _balanced(query: Token) -> str:
+    """The query's text. A ';' inside parentheses would have cut it in two, so every parenthesis must be closed."""
+    if "(" not in query and ")" not in query:
+        return str(query)
+    opened: list[int] = []
+    for lexeme in LEXEME_OR_TRIVIA.finditer(query):
+        if lexeme.group() == "(":
+            opened.append(lexeme.start())
+        elif lexeme.group() == ")":
+            if not opened:
+                raise Fault(offset_of(query) + lexeme.start(), "this ')' closes nothing", "expected a '(' before it")
+            opened.pop()
+    if opened:
+        raise Fault(offset_of(query) + opened[-1], "this '(' is never closed", "expected a ')' before the end")
+    return str(query)

@@ -1,0 +1,75 @@
+"""Option values that an error must not show.
+
+Masking works on broken text too (a quote forgotten, a value without quotes), because that is when errors quote it.
+It shows too little rather than too much; what may be stored is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from laminae.ddl.terminals import TRIVIA
+
+MASK = "'***'"
+
+# A `key` is a secret only with something before it: api.key and private_key, but not `key` or key.format.
+_SECRET_NAME = re.compile(r"passw|pwd|secret|token|jaas|credential|\wkey|[.\-]key", re.IGNORECASE)
+_QUOTED_VALUE = r"""(?:'(?:[^'\\]|\\(?s:.)|'')*+'?|"(?:[^"\\]|\\(?s:.)|"")*+"?)"""
+# Looked for behind every word, also inside strings: a forgotten quote turns names into text and values into words.
+_ASSIGNMENT = re.compile(
+    rf"""(?P<name>(?<![\w.\-])[\w.\-]++)
+         (?=['"`]?{TRIVIA}*+(?:(?:=>|==|:|=)?{TRIVIA}*+(?P<quoted>{_QUOTED_VALUE})|={TRIVIA}*+(?P<bare>[^\s,;)]++)))""",
+    re.VERBOSE,
+)
+_CLEAN_END = re.compile(r"\s*+(?:[,;)]|\Z)")
+_LINE = re.compile(r"[^\n]*+")
+
+
+def is_secret_name(option: str) -> bool:
+    return _SECRET_NAME.search(option) is not None
+
+
+class Masked:
+    """A text with its secret values replaced, and where each place of the original is in it."""
+
+    def __init__(self, text: str) -> None:
+        self._original = text
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for match in _ASSIGNMENT.finditer(self._original):
+            if not is_secret_name(match["name"]):
+                continue
+            start, end = match.span("quoted" if match["quoted"] is not None else "bare")
+            if not _CLEAN_END.match(self._original, end):
+                # The value had a quote inside: what follows on the line is the rest of it.
+                rest = _LINE.match(self._original, end)
+                end = rest.end() if rest else end
+            if spans and start < spans[-1][1]:
+                start, end = spans[-1][0], max(end, spans.pop()[1])
+            spans.append((start, end))
+        return spans
+
+    @cached_property
+    def text(self) -> str:
+        parts, last = [], 0
+        for start, end in self.spans:
+            parts += [self._original[last:start], MASK]
+            last = end
+        return "".join([*parts, self._original[last:]])
+
+    def covers(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self.spans)
+
+    def offset(self, offset: int) -> int:
+        """The place in the masked text; anywhere in a value is its first character."""
+        shift = 0
+        for start, end in self.spans:
+            if offset <= start:
+                break
+            if offset < end:
+                return start + shift
+            shift += len(MASK) - (end - start)
+        return offset + shift

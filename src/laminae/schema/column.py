@@ -40,6 +40,7 @@ class Column:
 
     field: pa.Field
     name: str
+    type: pa.DataType
     kind: str
     nullable: bool
     id: int | None
@@ -47,10 +48,6 @@ class Column:
     default: str | None
     aliases: tuple[str, ...]
     children: tuple[Column, ...]
-
-    @property
-    def type(self) -> pa.DataType:
-        return self.field.type
 
     @property
     def is_required(self) -> bool:
@@ -97,6 +94,7 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
         found = Column(
             field=field,
             name=name,
+            type=field.type,
             kind=kind,
             nullable=field.nullable,
             id=node_id,

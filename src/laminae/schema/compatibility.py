@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
 
 from laminae.errors import InvalidOption
@@ -112,14 +113,17 @@ class RuleRow:
     remedy: str
 
     def answer(self, mode: CompatibilityMode) -> Answer:
-        return ANSWERS[mode.base](self)
+        return ANSWERS[mode](self)
 
 
 ANSWERS: dict[CompatibilityMode, Callable[[RuleRow], Answer]] = {
-    CompatibilityMode.BACKWARD: lambda row: row.backward,
-    CompatibilityMode.FORWARD: lambda row: row.forward,
-    CompatibilityMode.FULL: lambda row: row.full,
-    CompatibilityMode.NONE: lambda row: row.none,
+    CompatibilityMode.NONE: attrgetter("none"),
+    CompatibilityMode.BACKWARD: attrgetter("backward"),
+    CompatibilityMode.FORWARD: attrgetter("forward"),
+    CompatibilityMode.FULL: attrgetter("full"),
+    CompatibilityMode.BACKWARD_TRANSITIVE: attrgetter("backward"),
+    CompatibilityMode.FORWARD_TRANSITIVE: attrgetter("forward"),
+    CompatibilityMode.FULL_TRANSITIVE: attrgetter("full"),
 }
 
 _OK, _NO, _CONFIRM = Answer.OK, Answer.NO, Answer.CONFIRM

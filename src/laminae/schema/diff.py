@@ -5,9 +5,9 @@ adds, moves. Columns are matched by identity first, so swaps, rename + widen and
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import pairwise
+from itertools import compress, pairwise
 from operator import is_not
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from laminae.schema.change import (
     ColumnAdded,
@@ -45,6 +45,8 @@ def match_siblings(old: Columns, new: Columns) -> list[int | None]:
     """For each new column the index of the old column it continues, or None. Both ids, else both external ids,
     else the name, else an alias decide; a pair that could be compared by id and differs is never matched by name."""
     result: list[int | None] = [None] * len(new)
+    if not old or not new:
+        return result
     free = dict.fromkeys(range(len(old)))
     for key in (_by_id, _by_external_id):
         index = {key(node): i for i, node in enumerate(old) if i in free and key(node) is not None}
@@ -89,6 +91,13 @@ def _have_ids(old: Column, new: Column) -> bool:
     return (old.id is not None and new.id is not None) or (old.external_id is not None and new.external_id is not None)
 
 
+class _Place(NamedTuple):
+    """Where the siblings that need matching lie among all: behind `offset` others, and before more or not."""
+
+    offset: int
+    is_followed: bool
+
+
 class _Found:
     """Collects changes by kind while the walk goes through both trees side by side."""
 
@@ -110,18 +119,28 @@ class _Found:
     def siblings(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> None:
         if old is new:
             return
-        if len(old) == len(new):
-            differing = [i for i, differs in enumerate(map(is_not, old, new)) if differs]
-            if all(_is_continued_in_place(old[i], new[i]) for i in differing):
-                for i in differing:
-                    self.pair(old[i], new[i], old_path, new_path)
-                return
-        matches = match_siblings(old, new)
-        for node, source in zip(new, matches, strict=True):
-            if source is not None and old[source] is not node:
-                self.pair(old[source], node, old_path, new_path)
-        self._dropped_and_added(old, new, matches, old_path, new_path)
-        self._moved(new, matches, new_path)
+        first = self._in_place(old, new, old_path, new_path)
+        if first == len(old):
+            self.adds.extend([_added(node, new_path) for node in new[first:]])
+            return
+        rest = min(len(old), len(new)) - first
+        last = self._in_place(old[: -rest - 1 : -1], new[: -rest - 1 : -1], old_path, new_path) if rest else 0
+        middle_old, middle_new = old[first : len(old) - last], new[first : len(new) - last]
+        matches = match_siblings(middle_old, middle_new)
+        for node, source in zip(middle_new, matches, strict=True):
+            if source is not None and middle_old[source] is not node:
+                self.pair(middle_old[source], node, old_path, new_path)
+        self._dropped_and_added(middle_old, middle_new, matches, old_path, new_path, _Place(first, last > 0))
+        self._moved(middle_new, matches, new_path, first)
+
+    def _in_place(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> int:
+        """Diff the leading columns that continue at the same index, and say how many: mostly that is all of them."""
+        shared = min(len(old), len(new))
+        for i in compress(range(shared), map(is_not, old, new)):
+            if not _is_continued_in_place(old[i], new[i]):
+                return i
+            self.pair(old[i], new[i], old_path, new_path)
+        return shared
 
     def pair(self, old: Column, new: Column, old_path: Path, new_path: Path) -> None:
         """Two nodes known to be the same column: what differs between them, and below them."""
@@ -154,7 +173,13 @@ class _Found:
                 self.pair(a, b, old_path, new_path)
 
     def _dropped_and_added(
-        self, old: Columns, new: Columns, matches: list[int | None], old_path: Path, new_path: Path
+        self,
+        old: Columns,
+        new: Columns,
+        matches: list[int | None],
+        old_path: Path,
+        new_path: Path,
+        place: _Place,
     ) -> None:
         kept = {i for i in matches if i is not None}
         if len(kept) == len(old) == len(new):
@@ -168,22 +193,25 @@ class _Found:
             perhaps = new[renamed[i]].name if i in renamed else None
             path = (*old_path, node.name)
             self.drops.append(ColumnDropped(path, node.type, node.nullable, node.default, node.id, perhaps))
-        last_kept = max((j for j, i in enumerate(matches) if i is not None), default=-1)
+        last_kept = (
+            len(new) if place.is_followed else max((j for j, i in enumerate(matches) if i is not None), default=-1)
+        )
         for j in added:
-            node = new[j]
             perhaps = old[back[j]].name if j in back else None
-            position = j if j < last_kept else None
-            path = (*new_path, node.name)
-            self.adds.append(
-                ColumnAdded(path, node.type, node.nullable, node.default, node.id, position, perhaps, node.field)
-            )
+            position = place.offset + j if j < last_kept else None
+            self.adds.append(_added(new[j], new_path, position, perhaps))
 
-    def _moved(self, new: Columns, matches: list[int | None], new_path: Path) -> None:
+    def _moved(self, new: Columns, matches: list[int | None], new_path: Path, offset: int) -> None:
         order = [(j, i) for j, i in enumerate(matches) if i is not None]
         if all(a[1] < b[1] for a, b in pairwise(order)):
             return
         staying = _longest_increasing([i for _, i in order])
-        self.moves.extend(ColumnMoved((*new_path, new[j].name), j) for j, i in order if i not in staying)
+        self.moves.extend(ColumnMoved((*new_path, new[j].name), offset + j) for j, i in order if i not in staying)
+
+
+def _added(node: Column, parent: Path, position: int | None = None, perhaps: str | None = None) -> ColumnAdded:
+    path = (*parent, node.name)
+    return ColumnAdded(path, node.type, node.nullable, node.default, node.id, position, perhaps, node.field)
 
 
 def _is_continued_in_place(old: Column, new: Column) -> bool:

@@ -135,11 +135,18 @@ def relation(old: Column, new: Column) -> TypeRelation:
         if old.kind == "null":
             return TypeRelation.WIDER
         return TypeRelation.NARROWER if new.kind == "null" else TypeRelation.UNRELATED
-    return leaf_relation(old.type, new.type)
+    key = (old.kind, new.kind)
+    known = _leaf_relations.get(key)
+    if known is None:
+        known = _leaf_relations[key] = _leaf_relation(_decoded(old.type), _decoded(new.type))
+    return known
 
 
-def leaf_relation(old: pa.DataType, new: pa.DataType) -> TypeRelation:
-    old, new = _decoded(old), _decoded(new)
+# Asking Arrow costs 10 us a pair; the kinds of leaves are few and their texts say all.
+_leaf_relations: dict[tuple[str, str], TypeRelation] = {}
+
+
+def _leaf_relation(old: pa.DataType, new: pa.DataType) -> TypeRelation:
     if _is_same_value_space(old, new):
         return TypeRelation.PHYSICAL
     table = WIDENINGS["arrow"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from laminae.schema.avro.incompatibility import KINDS, Incompatibility
 from laminae.schema.avro.incompatibility import IncompatibilityKind as Kind
+from laminae.schema.avro.nodes import AvroPrimitive
 from laminae.schema.avro.resolution import Key, Resolution, key_of
 from laminae.schema.avro.rules import Fault, Need, Schemas, demands, described
 
@@ -40,9 +41,12 @@ def _walk(root: Pair, resolution: Resolution) -> Iterator[tuple[Fault, Need | No
     open_pairs: dict[Key, tuple[Iterator[Demand], str, str]] = {}
 
     def enter(pair: Pair, path: str, field_path: str) -> None:
-        if key_of(pair) not in seen:
-            seen.add(key_of(pair))
-            open_pairs[key_of(pair)] = demands(*pair, resolution.schemas), path, field_path
+        key = key_of(pair)
+        if key not in seen:
+            # Primitive nodes are shared by all their uses, so such a pair says nothing about where it was seen.
+            if not isinstance(pair[0], AvroPrimitive) and not isinstance(pair[1], AvroPrimitive):
+                seen.add(key)
+            open_pairs[key] = demands(*pair, resolution.schemas), path, field_path
 
     enter(root, "", "")
     while open_pairs:
@@ -59,8 +63,8 @@ def _walk(root: Pair, resolution: Resolution) -> Iterator[tuple[Fault, Need | No
             continue
         elif demand.missing is None:
             enter(demand.options[0], here, field_here)
-        elif open_pairs.keys().isdisjoint(map(key_of, demand.options)):
-            # A branch that leads back to a pair being explained is its consequence and not one more cause.
+        elif not Resolution(resolution.schemas, open_pairs).holds_any(demand.options):
+            # Were this not so without them, it would be a consequence of the pairs being explained, not one more cause.
             yield demand.missing, demand, here, field_here
 
 

@@ -7,7 +7,7 @@ a fixed and the characters of bytes are not looked at: a registry accepts such s
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from laminae.schema.avro.nodes import (
     AvroArray,
@@ -60,27 +60,31 @@ def number_in_text(value: object, node: AvroType) -> float | None:
     return None
 
 
-def fits(value: object, node: AvroType, names: Mapping[str, AvroNamed]) -> bool:
+def fits(value: object, node: AvroType, names: Mapping[str, AvroNamed], unfinished: frozenset[str]) -> bool:
     """Whether `value` is a default for `node`.
 
-    Nothing but null fits a type that is not fully defined yet (as in Java), so no default can contain itself.
+    `unfinished` are the records around the field: as in Java no default fits them, or it would contain itself.
     """
     if isinstance(node, AvroPrimitive):
         return PRIMITIVE_DEFAULTS[node.kind](value)
-    match names.get(node.name) if isinstance(node, AvroReference) else node:
+    if isinstance(node, AvroReference):
+        return node.name not in unfinished and fits(value, names[node.name], names, unfinished)
+    match node:
+        case AvroUnion():
+            return any(fits(value, branch, names, unfinished) for branch in node.branches)
         case AvroEnum() | AvroFixed():
             return isinstance(value, str)
-        case AvroArray() as array:
-            return isinstance(value, list) and all(fits(item, array.items, names) for item in value)
-        case AvroMap() as mapping:
-            return isinstance(value, dict) and all(fits(item, mapping.values, names) for item in value.values())
-        case AvroUnion() as union:
-            return any(fits(value, branch, names) for branch in union.branches)
-        case AvroRecord() as record:
+        case AvroArray():
+            return isinstance(value, list) and all(fits(item, node.items, names, unfinished) for item in value)
+        case AvroMap():
+            return isinstance(value, dict) and all(
+                fits(item, node.values, names, unfinished) for item in value.values()
+            )
+        case AvroRecord():
             # A field the default leaves out takes its own default, which was checked where that field is declared.
             return isinstance(value, dict) and all(
-                fits(value[field.name], field.type, names) if field.name in value else field.has_default
-                for field in record.fields
+                fits(value[field.name], field.type, names, unfinished) if field.name in value else field.has_default
+                for field in node.fields
             )
         case _:
-            return False
+            assert_never(node)

@@ -56,7 +56,7 @@ class AvroField:
     type: AvroType
     has_default: bool = False
     default: JsonValue = field(default=None, hash=False)
-    aliases: tuple[str, ...] = field(default=(), compare=False)
+    aliases: tuple[str, ...] = ()
     props: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
 
 
@@ -64,8 +64,7 @@ class AvroField:
 class AvroRecord:
     name: str
     fields: tuple[AvroField, ...]
-    # Aliases are full names. As in Java they do not take part in equality: a repeated definition may differ in them.
-    aliases: tuple[str, ...] = field(default=(), compare=False)
+    aliases: tuple[str, ...] = ()  # full names
     is_error: bool = False
     props: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
 
@@ -79,7 +78,7 @@ class AvroEnum:
     name: str
     symbols: tuple[str, ...]
     default: str | None = None
-    aliases: tuple[str, ...] = field(default=(), compare=False)
+    aliases: tuple[str, ...] = ()
     props: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
 
     @property
@@ -91,7 +90,7 @@ class AvroEnum:
 class AvroFixed:
     name: str
     size: int
-    aliases: tuple[str, ...] = field(default=(), compare=False)
+    aliases: tuple[str, ...] = ()
     props: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
 
     @property

@@ -6,6 +6,7 @@ It accepts what Apache Avro for Java 1.12 accepts, which is also what a registry
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
@@ -83,14 +84,15 @@ def _too_deep(path: str = "/") -> InvalidAvroSchema:
 
 
 class _Parser:
-    """One pass over the JSON; names used before their definition are noted and checked at the end."""
+    """One pass over the JSON. What may need a later definition, names and composite defaults, is checked at the end."""
 
-    __slots__ = ("_forward", "_names", "_open")
+    __slots__ = ("_defaults", "_forward", "_names", "_open")
 
     def __init__(self) -> None:
         self._names: dict[str, AvroNamed] = {}
         self._open: set[str] = set()
         self._forward: list[tuple[str, str]] = []
+        self._defaults: list[tuple[str, AvroType, object, frozenset[str]]] = []
 
     def type(self, node: object, namespace: str, path: str, depth: int) -> AvroType:
         if isinstance(node, str):
@@ -113,6 +115,10 @@ class _Parser:
         for path, name in self._forward:
             if name not in self._names:
                 raise InvalidAvroSchema(path=path or "/", problem=f"no type is named {shown(name)}")
+        for path, node, default, unfinished in self._defaults:
+            if not fits(default, node, self._names, unfinished):
+                problem = f"the default {shown(default)} does not fit the type {node.branch_name}"
+                raise InvalidAvroSchema(path=f"{path}/default", problem=problem)
         return AvroSchema(self._names[root.name] if isinstance(root, AvroReference) else root, self._names)
 
     def _reference(self, name: str, namespace: str, path: str) -> AvroReference:
@@ -131,7 +137,7 @@ class _Parser:
     def _define(self, node: AvroNamed, path: str) -> AvroReference:
         """Java 1.12 lets a definition be repeated word for word (aliases aside); the first one stands for all."""
         known = self._names.setdefault(node.name, node)
-        if (known is not node and known != node) or node.name in self._open:
+        if (known is not node and _without_aliases(known) != _without_aliases(node)) or node.name in self._open:
             raise InvalidAvroSchema(path=f"{path}/name", problem=f"{node.name} is defined twice, differently")
         return AvroReference(node.name)
 
@@ -170,9 +176,7 @@ class _Parser:
         number = number_in_text(default, node_type)
         if number is not None:
             default = number
-        if not fits(default, node_type, self._names):
-            problem = f"the default {shown(default)} does not fit the type {node_type.branch_name}"
-            raise InvalidAvroSchema(path=f"{path}/default", problem=problem)
+        self._defaults.append((path, node_type, default, frozenset(self._open)))
         return AvroField(name, node_type, True, cast("JsonValue", default), aliases, props)
 
     def _enum(self, node: dict[str, object], namespace: str, path: str, depth: int) -> AvroReference:
@@ -236,6 +240,13 @@ class _Parser:
 
     def _aliases(self, node: dict[str, object], namespace: str, path: str) -> tuple[str, ...]:
         return tuple([alias_of(alias, namespace, f"{path}/aliases") for alias in aliases_of(node, path)])
+
+
+def _without_aliases(node: AvroNamed) -> AvroNamed:
+    if isinstance(node, AvroRecord):
+        fields = tuple([replace(field, aliases=()) for field in node.fields])
+        return replace(node, aliases=(), fields=fields)
+    return replace(node, aliases=())
 
 
 _BUILDERS: dict[str, Callable[[_Parser, dict[str, object], str, str, int], AvroType]] = {

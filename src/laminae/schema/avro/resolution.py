@@ -24,13 +24,16 @@ def key_of(pair: Pair) -> Key:
 
 
 class Resolution:
-    """The pairs of two schemas decided so far. `schemas` keeps their nodes alive, so that identities stay unique."""
+    """The pairs of two schemas decided so far; `assumed` are taken to hold, whatever they demand.
+
+    `schemas` keeps the nodes alive, so that their identities stay unique.
+    """
 
     __slots__ = ("_explored", "_refuted", "_waiting", "schemas")
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, assumed: Iterable[Key] = ()) -> None:
         self.schemas = schemas
-        self._explored: set[Key] = set()
+        self._explored = set(assumed)
         self._refuted: set[Key] = set()
         self._waiting: dict[Key, list[_Open]] = {}
 

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from lark import v_args
-
 from laminae.ddl import statements as st
-from laminae.ddl.clauses import Clause, Column, Span, Typed, Value, by_kind, value_of
+from laminae.ddl.clauses import Clause, Column, Span, Typed, Value, by_kind, takes_children, value_of
 from laminae.ddl.faults import Fault
 from laminae.ddl.literals import read_count
 from laminae.ddl.terminals import LEXEME_OR_TRIVIA
@@ -32,7 +30,7 @@ COMPATIBILITY_MODES = (
 )
 
 Names: TypeAlias = "tuple[Token, ...]"
-Action: TypeAlias = Callable[..., st.Statement]
+Action: TypeAlias = Callable[..., st.AlterColumn]
 
 _KINDS = {
     "SOURCE": st.ObjectKind.SOURCE,
@@ -44,7 +42,7 @@ _KINDS = {
 }
 
 
-@v_args(inline=True)
+@takes_children
 class Builder(TypeBuilder):
     def statements(self, *found: st.Statement | None) -> tuple[st.Statement, ...]:
         return tuple(statement for statement in found if statement is not None)
@@ -97,9 +95,6 @@ class Builder(TypeBuilder):
     def drop(self, kind: st.ObjectKind, if_exists: bool | None, name: Token, behaviour: Token | None) -> st.Drop:
         return st.Drop(kind, str(name), bool(if_exists), st.DropBehaviour[behaviour.type] if behaviour else None)
 
-    def alter_source(self, name: Token, action: Action) -> st.Statement:
-        return action(str(name))
-
     def resume_view(self, name: Token) -> st.ResumeView:
         return st.ResumeView(str(name))
 
@@ -119,9 +114,6 @@ class Builder(TypeBuilder):
         return True
 
     if_exists = if_not_exists
-
-    def or_replace(self, word: Token) -> Token:
-        return word
 
     def elements(self, *found: Column | Clause) -> tuple[Column | Clause, ...]:
         return found
@@ -150,53 +142,49 @@ class Builder(TypeBuilder):
         interval = delay.interval if delay else st.Interval(0)
         return Clause("WATERMARK", offset_of(word), st.Watermark(_plain(path), interval))
 
-    def add_column(self, if_not_exists: bool | None, path: Names, typed: Typed, *clauses: Clause) -> Action:
+    def add_column(
+        self, source: Token, if_not_exists: bool | None, path: Names, typed: Typed, *clauses: Clause
+    ) -> st.AddColumn:
         given = by_kind(clauses)
-        position = cast("st.Position | None", value_of(given, "FIRST or AFTER"))
-        return lambda source: st.AddColumn(
-            source,
+        return st.AddColumn(
+            str(source),
             _plain(path),
             typed.type,
             _nullable(given),
             _default(given),
-            position,
+            cast("st.Position | None", value_of(given, "FIRST or AFTER")),
             bool(if_not_exists),
             "FORCE" in given,
         )
 
-    def drop_column(self, if_exists: bool | None, path: Names, *clauses: Clause) -> Action:
+    def drop_column(self, source: Token, if_exists: bool | None, path: Names, *clauses: Clause) -> st.DropColumn:
         given = by_kind(clauses)
-        return lambda source: st.DropColumn(
-            source, _plain(path), bool(if_exists), "RESTRICT" in given, "FORCE" in given
-        )
+        return st.DropColumn(str(source), _plain(path), bool(if_exists), "RESTRICT" in given, "FORCE" in given)
 
-    def alter_column(self, path: Names, action: Action, force: Token | None) -> Action:
-        return lambda source: action(source, _plain(path), force=force is not None)
+    def alter_column(self, source: Token, path: Names, action: Action, force: Token | None) -> st.AlterColumn:
+        return action(str(source), _plain(path), force=force is not None)
 
-    def rename_column(self, path: Names, new_name: Token, force: Token | None) -> Action:
-        return lambda source: st.RenameColumn(source, _plain(path), str(new_name), force is not None)
+    def rename_column(self, source: Token, path: Names, new_name: Token, force: Token | None) -> st.RenameColumn:
+        return st.RenameColumn(str(source), _plain(path), str(new_name), force is not None)
 
-    def refresh_schema(self) -> Action:
-        return st.RefreshSchema
+    def refresh_schema(self, source: Token) -> st.RefreshSchema:
+        return st.RefreshSchema(str(source))
 
-    def set_compatibility(self, mode: Token) -> Action:
+    def set_compatibility(self, source: Token, mode: Token) -> st.SetCompatibility:
         name = mode.upper()
         if name not in COMPATIBILITY_MODES:
-            raise Fault(
-                offset_of(mode),
-                f"there is no compatibility mode {name[:40]}",
-                f"expected {', '.join(COMPATIBILITY_MODES[:-1])} or {COMPATIBILITY_MODES[-1]}",
-            )
-        return partial(st.SetCompatibility, mode=str(name))
+            modes = f"{', '.join(COMPATIBILITY_MODES[:-1])} or {COMPATIBILITY_MODES[-1]}"
+            raise Fault(offset_of(mode), f"there is no compatibility mode {name[:40]}", f"expected {modes}")
+        return st.SetCompatibility(str(source), str(name))
 
-    def set_options(self, options: tuple[st.Option, ...]) -> Action:
-        return partial(st.SetOptions, options=options)
+    def set_options(self, source: Token, options: tuple[st.Option, ...]) -> st.SetOptions:
+        return st.SetOptions(str(source), options)
 
-    def confirm_change(self, change: Token) -> Action:
-        return partial(st.ConfirmChange, change_id=read_count(change, offset_of(change)))
+    def confirm_change(self, source: Token, change: Token) -> st.ConfirmChange:
+        return st.ConfirmChange(str(source), read_count(change, offset_of(change)))
 
-    def reject_change(self, change: Token) -> Action:
-        return partial(st.RejectChange, change_id=read_count(change, offset_of(change)))
+    def reject_change(self, source: Token, change: Token) -> st.RejectChange:
+        return st.RejectChange(str(source), read_count(change, offset_of(change)))
 
     def set_type(self, typed: Typed) -> Action:
         return partial(st.AlterColumnType, type=typed.type)
@@ -213,8 +201,11 @@ class Builder(TypeBuilder):
     def drop_default(self) -> Action:
         return st.DropDefault
 
-    def move(self, position: Clause) -> Action:
-        return partial(st.MoveColumn, position=cast("st.Position", position.value))
+    def move_first(self, _: Token) -> Action:
+        return partial(st.MoveColumn, position=st.First())
+
+    def move_after(self, _: Token, name: Token) -> Action:
+        return partial(st.MoveColumn, position=st.After(str(name)))
 
     def first(self, word: Token) -> Clause:
         return Clause("FIRST or AFTER", offset_of(word), st.First())
@@ -222,10 +213,8 @@ class Builder(TypeBuilder):
     def after(self, word: Token, name: Token) -> Clause:
         return Clause("FIRST or AFTER", offset_of(word), st.After(str(name)))
 
-    def force(self, word: Token) -> Clause:
+    def flag(self, word: Token) -> Clause:
         return Clause(word.type, offset_of(word))
-
-    restrict = force
 
     def options(self, *found: tuple[Token, st.Option]) -> tuple[st.Option, ...]:
         by_kind(Clause(f"option {option.name}", offset_of(name)) for name, option in found)

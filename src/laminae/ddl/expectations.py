@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Protocol
 
 from laminae.ddl.faults import Fault, found_at
-from laminae.ddl.terminals import GROUPS, QUERY_HEADS, STRING_PATTERN, TERMINALS
+from laminae.ddl.terminals import GROUPS, LEXEME_OR_TRIVIA, QUERY_HEADS, TERMINALS, takes_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Table = Mapping[int, Mapping[str, tuple[object, "int | LalrRule"]]]
 
-_UNTERMINATED = {"'": "string", '"': "quoted name", "`": "quoted name", "/*": "comment"}
+_UNTERMINATED = {"'": ("string", "quote"), '"': ("name", "quote"), "`": ("name", "backtick"), "/": ("comment", "*/")}
+_PREFIXED = ("x'", "r'")
 _DOTTED = "a single name is expected here, not a path with dots"
 
 
@@ -28,6 +29,8 @@ class LalrRule(Protocol):
 
 
 def unexpected(text: str, offset: int, at_end: bool, state: ParserState[int]) -> Fault:
+    if fault := _unterminated(text, offset):
+        return fault
     acceptable = acceptable_terminals(state)
     return Fault(offset, _problem(text, offset, at_end, acceptable), f"expected {reading(acceptable)}")
 
@@ -66,18 +69,23 @@ def _shifts(table: Table, stack: list[int], terminal: str) -> bool:
     return False
 
 
+def _unterminated(text: str, offset: int) -> Fault | None:
+    at = offset + (text[offset : offset + 2].lower() in _PREFIXED)
+    if at >= len(text) or text[at] not in _UNTERMINATED or LEXEME_OR_TRIVIA.match(text, at):
+        return None
+    what, closing = _UNTERMINATED[text[at]]
+    return Fault(offset, f"the {what} that begins here is never closed", f"expected the closing {closing}")
+
+
 def _problem(text: str, offset: int, at_end: bool, acceptable: set[str]) -> str:
     if at_end:
         return "the statement ends too early"
-    for opening, what in _UNTERMINATED.items():
-        if text.startswith(opening, offset) and not STRING_PATTERN.match(text, offset):
-            return f"the {what} that begins here is never closed"
     if text[offset] == ".":
         return _DOTTED
     found = found_at(text, offset)
     if text[offset] == ";":
         return "the statement ends too early"
-    if any(group <= acceptable for group, phrase in GROUPS.items() if phrase.startswith("a literal")):
+    if takes_literal(acceptable):
         return f"{found} is not a literal"
     return f"unexpected {found}{_suggestion(found, acceptable)}"
 

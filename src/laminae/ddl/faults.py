@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 
 from laminae.ddl.secrets import MASK, Masked
-from laminae.ddl.terminals import STRING_PATTERN
+from laminae.ddl.terminals import LEXEME
 from laminae.errors import DdlSyntaxError
 
 # A generated statement may be one line of megabytes; a terminal shows about this much around the mark.
 SNIPPET_WIDTH = 120
 FOUND_WIDTH = 40
 
-_FOUND = re.compile(rf"{STRING_PATTERN.pattern}|[^\W\d]\w*(?:[.\-]\w+)*|[0-9][\w.]*|\S", re.DOTALL)
+_FOUND = re.compile(rf"[^\W\d]\w*(?:[.\-]\w+)*|[0-9][\w.]*|{LEXEME}|\S")
 
 
 class Fault(Exception):

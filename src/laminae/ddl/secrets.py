@@ -9,21 +9,20 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from laminae.ddl.terminals import TRIVIA
-
 MASK = "'***'"
 
 # A `key` is a secret only with something before it: api.key and private_key, but not `key` or key.format.
 _SECRET_NAME = re.compile(r"passw|pwd|secret|token|jaas|credential|\wkey|[.\-]key", re.IGNORECASE)
 _QUOTED_VALUE = r"""(?:'(?:[^'\\]|\\(?s:.)|'')*+'?|"(?:[^"\\]|\\(?s:.)|"")*+"?)"""
+# Spaces and comments between a name and its value; bounded, since it is tried behind every word of the text.
+_GAP = r"(?:\s|--[^\n]{0,200}+\n|/\*[^*]{0,200}+\*/)*+"
 # Looked for behind every word, also inside strings: a forgotten quote turns names into text and values into words.
 _ASSIGNMENT = re.compile(
     rf"""(?P<name>(?<![\w.\-])[\w.\-]++)
-         (?=['"`]?{TRIVIA}*+(?:(?:=>|==|:|=)?{TRIVIA}*+(?P<quoted>{_QUOTED_VALUE})|={TRIVIA}*+(?P<bare>[^\s,;)]++)))""",
+         (?=['"`]?{_GAP}(?:(?:=>|==|:|=)?{_GAP}(?P<quoted>{_QUOTED_VALUE})|={_GAP}(?P<bare>[^\s,;)]++)))""",
     re.VERBOSE,
 )
 _CLEAN_END = re.compile(r"\s*+(?:[,;)]|\Z)")
-_LINE = re.compile(r"[^\n]*+")
 
 
 def is_secret_name(option: str) -> bool:
@@ -45,8 +44,8 @@ class Masked:
             start, end = match.span("quoted" if match["quoted"] is not None else "bare")
             if not _CLEAN_END.match(self._original, end):
                 # The value had a quote inside: what follows on the line is the rest of it.
-                rest = _LINE.match(self._original, end)
-                end = rest.end() if rest else end
+                line_end = self._original.find("\n", end)
+                end = len(self._original) if line_end < 0 else line_end
             if spans and start < spans[-1][1]:
                 start, end = spans[-1][0], max(end, spans.pop()[1])
             spans.append((start, end))

@@ -28,8 +28,11 @@ _AFTER_A_COLUMN = (
     "LATERAL|LEFT|LIKE|LIMIT|MINUS|NATURAL|NOT|NULLS|OFFSET|OR|ORDER|QUALIFY|REGEXP|RIGHT|RLIKE|SEMI|TABLESAMPLE|THEN|"
     "UNION|USING|WHEN|WHERE|WINDOW|WITH"
 )
-# Only words, numbers and strings up to the end of the statement: with no parenthesis after it, EMIT stands outside all.
-_EMIT_CLAUSE = rf"(?<!\.)EMIT{TRIVIA}++(?!(?:{_AFTER_A_COLUMN})\b)\w++(?:{TRIVIA}|\w++|'[^']*+')*+(?:;|\Z)"
+# Only a few words, numbers and strings up to the end of the statement: with no parenthesis after it, EMIT stands
+# outside all. The bound keeps a text full of the word from being read to its end at each of them.
+_EMIT_CLAUSE = (
+    rf"(?<!\.)EMIT{TRIVIA}++(?!(?:{_AFTER_A_COLUMN})\b)\w++(?:{TRIVIA}*+(?:\w++|'[^']*+')){{0,8}}+{TRIVIA}*+(?:;|\Z)"
+)
 # Trailing trivia stays outside, so a query can be wrapped in parentheses without a comment swallowing the last one.
 _QUERY = rf"(?i:(?:(?:{'|'.join(QUERY_HEADS)})\b|\()(?:{TRIVIA}*+(?!{_EMIT_CLAUSE}){LEXEME})*+)"
 
@@ -72,17 +75,22 @@ TERMINALS: dict[str, Terminal] = {
 """A keyword is not listed: it reads as itself."""
 
 # Several terminals that together are one idea to a reader.
+_LITERAL = "a literal such as 5, 'text', TRUE or DATE '2024-01-31'"
+_OPTION_VALUE = frozenset({"STRING", "NUMBER", "TRUE", "FALSE", "MINUS", "PLUS"})
+_SCALAR = _OPTION_VALUE | {"NULL", "HEX", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "INTERVAL"}
 GROUPS: dict[frozenset[str], str] = {
-    frozenset({"STRING", "NUMBER", "TRUE", "FALSE", "NULL", "HEX", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
-    | {"TIMESTAMP_NTZ", "INTERVAL", "ARRAY", "MINUS", "PLUS"}: "a literal such as 5, 'text', TRUE or DATE '2024-01-31'",
-    frozenset({"STRING", "NUMBER", "TRUE", "FALSE", "NULL", "HEX", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
-    | {"TIMESTAMP_NTZ", "INTERVAL", "MINUS", "PLUS"}: "a literal such as 5, 'text', TRUE or DATE '2024-01-31'",
-    frozenset({"STRING", "NUMBER", "TRUE", "FALSE", "MINUS", "PLUS"}): "a quoted string, a number, TRUE or FALSE",
+    _SCALAR | {"ARRAY"}: _LITERAL,
+    _SCALAR: _LITERAL,
+    _OPTION_VALUE: "a quoted string, a number, TRUE or FALSE",
     frozenset({"TYPE_NAME", "ARRAY", "MAP", "STRUCT", "INTERVAL"}): "a type",
     frozenset({"WORD", "QUOTED", "IF", "PRIMARY", "WATERMARK"}): "a name",
     frozenset({"OPTION", "QUOTED", "STRING"}): "an option name",
     frozenset({"SEMICOLON", "$END"}): "the end of the statement",
 }
+
+
+def takes_literal(terminals: set[str]) -> bool:
+    return terminals >= _SCALAR
 
 
 def lark_terminals() -> str:
@@ -91,5 +99,4 @@ def lark_terminals() -> str:
     return "\n".join(f"{name}: /{pattern.replace('/', chr(92) + '/')}/" for name, pattern in rows)
 
 
-STRING_PATTERN = re.compile(_STRING)
 LEXEME_OR_TRIVIA = re.compile(f"{TRIVIA}|{LEXEME}")

@@ -9,9 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lark import Transformer, v_args
-
-from laminae.ddl.clauses import Clause, Span, Typed, Value, by_kind
+from laminae.ddl.clauses import Clause, Span, Typed, Value, by_kind, takes_children
 from laminae.ddl.faults import Fault
 from laminae.ddl.intervals import read_interval
 from laminae.ddl.literals import read_binary, read_count, read_number, read_string, read_typed
@@ -34,8 +32,8 @@ def offset_of(token: Token) -> int:
     return token.start_pos or 0
 
 
-@v_args(inline=True)
-class TypeBuilder(Transformer["Token", object]):
+@takes_children
+class TypeBuilder:
     def STRING(self, token: Token) -> Token:  # noqa: N802 - lark calls a terminal's method by its name
         return token.update(value=read_string(token, offset_of(token)))
 

@@ -124,10 +124,10 @@ def _create_view(view: st.CreateView) -> str:
     create = "CREATE OR REPLACE" if view.or_replace else "CREATE"
     name = quote_identifier(view.name)
     head = _words(create, "MATERIALIZED VIEW", _if("NOT EXISTS", view.if_not_exists), name, _with(view.options))
-    return f"{head} AS {view.query}" + (f"\nEMIT {_emit(view.emit)}" if view.emit else "")
+    return f"{head} AS {view.query}" + (f"\nEMIT {emit_sql(view.emit)}" if view.emit else "")
 
 
-def _emit(emit: st.Emit) -> str:
+def emit_sql(emit: st.Emit) -> str:
     if isinstance(emit, st.EmitEvery):
         return f"EVERY {interval_sql(emit.interval.microseconds)}"
     return _EMITTED[type(emit)]

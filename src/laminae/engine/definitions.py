@@ -1,0 +1,175 @@
+"""Plans for whole objects: CREATE, DROP and SET of sources, views, sinks and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.catalog import updates
+from laminae.catalog.model import WatermarkRecord
+from laminae.ddl import DropBehaviour, ObjectKind
+from laminae.ddl.printer import emit_sql
+from laminae.engine.edits import column_id_at, field_at
+from laminae.engine.evolution import history_of
+from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, checked, compatibility_of
+from laminae.engine.plan import Outcome, Plan
+from laminae.engine.proposal import check_name, declared_field
+from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema
+from laminae.schema.column import columns_of, dotted
+from laminae.schema.diff import diff_schemas
+from laminae.schema.identity import assign_ids
+from laminae.views.dependencies import reads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.ddl import CreateSink, CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
+
+FIRST_VERSION = 1
+
+
+def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
+    name = statement.name
+    check_name(name, "source")
+    options = checked(((o.name, o.value) for o in statement.options), SOURCE_OPTIONS, name)
+    taken: dict[str, str] = {}
+    for definition in statement.columns:
+        if taken.setdefault(definition.name.casefold(), definition.name) is not definition.name:
+            raise DuplicateColumn(source=name, path=definition.name)
+    declared = pa.schema([declared_field(definition) for definition in statement.columns])
+    columns_of(declared)
+    schema, next_id = assign_ids(declared, 1)
+    mode = compatibility_of(options)
+    changes = diff_schemas(pa.schema([]), schema)
+    create = updates.CreateSource(
+        name=name,
+        schema=schema,
+        next_column_id=next_id,
+        options=options,
+        primary_key=_primary_key(statement.primary_key, schema, name),
+        watermark=_watermark(statement.watermark, schema, name),
+        history=history_of(changes),
+        compatibility=mode,
+        applied_at=now,
+    )
+    return Plan("create source", name, Outcome.APPLY, (create,), changes, version=FIRST_VERSION)
+
+
+def plan_create_view(
+    statement: CreateView, sources: Sequence[SourceRecord], old: ViewRecord | None, now: datetime
+) -> Plan:
+    name = statement.name
+    check_name(name, "materialized view")
+    put = updates.PutView(
+        name=name,
+        query=statement.query,
+        emit=emit_sql(statement.emit) if statement.emit is not None else None,
+        options=checked(((o.name, o.value) for o in statement.options), VIEW_OPTIONS, name),
+        state="creating",
+        reads=reads_of(statement.query, {source.name: source.schema for source in sources}),
+        created_at=now,
+        replaces=old.id if old is not None else None,
+    )
+    action = "create materialized view" if old is None else "replace materialized view"
+    notes = tuple(f"reads {relation}" for relation, _ in put.reads)
+    return Plan(action, name, Outcome.APPLY, (put,), notes=notes)
+
+
+def relations_read(plan: Plan) -> tuple[str, ...]:
+    """What the view of this plan reads."""
+    reads = (update.reads for update in plan.updates if isinstance(update, updates.PutView))
+    return tuple(relation for read in reads for relation, _ in read)
+
+
+def plan_create_sink(statement: CreateSink, now: datetime) -> Plan:
+    check_name(statement.name, "sink")
+    options = checked(((o.name, o.value) for o in statement.options), SINK_OPTIONS, statement.name)
+    if "connector" not in dict(options):
+        expectation = SINK_OPTIONS["connector"].expectation
+        raise InvalidOption(
+            option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
+        )
+    put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
+    return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=(f"delivers {statement.relation}",))
+
+
+def plan_set_options(statement: SetOptions, source: SourceRecord) -> Plan:
+    given = checked(((o.name, o.value) for o in statement.options), SOURCE_OPTIONS, source.name)
+    current = dict(source.options)
+    if any(name == "connector" and value != current.get("connector", "push") for name, value in given):
+        advice = "Drop the source and create it again with the other connector."
+        raise InvalidOption(
+            option="connector", owner=source.name, problem="a source keeps its connector", advice=advice
+        )
+    merged = tuple(sorted({**current, **dict(given)}.items()))
+    if merged == source.options:
+        return Plan("set options of source", source.name, Outcome.NOTHING, notes=("the options are already so",))
+    update = updates.SetSourceOptions(source.id, source.name, source.definition_seq, merged)
+    notes = tuple(f"{name} = {value!r}" for name, value in given)
+    return Plan("set options of source", source.name, Outcome.APPLY, (update,), notes=notes)
+
+
+def plan_setting(statement: SetSetting) -> Plan:
+    ((name, value),) = checked([(statement.name, statement.value)], SETTINGS, "the session")
+    return Plan("set", name, Outcome.APPLY, (updates.PutSetting(name, value),), notes=(f"{name} = {value!r}",))
+
+
+def plan_drop(
+    statement: Drop,
+    target: SourceRecord | ViewRecord | SinkRecord,
+    views: Sequence[ViewRecord],
+    sinks: Sequence[SinkRecord],
+    now: datetime,
+) -> Plan:
+    """Drop an object; its dependents are named and keep it, or go with it under CASCADE, dependents first."""
+    users = _users(target.name, views, sinks)
+    action = f"drop {statement.kind.value}"
+    if users and statement.behaviour is not DropBehaviour.CASCADE:
+        named = ", ".join(f"{kind.value} {user.name}" for kind, user in users)
+        refusal = DependentsExist(
+            name=f"{statement.kind.value.capitalize()} {target.name}", dependents=named, cascade=", or add CASCADE"
+        )
+        return Plan(action, target.name, Outcome.REFUSE, refusal=refusal)
+    doomed = [*users[::-1], (statement.kind, target)]
+    drops = tuple(updates.DropObject(KINDS[kind], user.id, user.name, now) for kind, user in doomed)
+    return Plan(action, target.name, Outcome.APPLY, drops, notes=tuple(f"drops {k.value} {u.name}" for k, u in doomed))
+
+
+KINDS = {ObjectKind.SOURCE: "source", ObjectKind.VIEW: "view", ObjectKind.SINK: "sink"}
+
+
+def _users(
+    name: str, views: Sequence[ViewRecord], sinks: Sequence[SinkRecord]
+) -> list[tuple[ObjectKind, ViewRecord | SinkRecord]]:
+    """Everything that reads `name`, directly or through views, nearest first."""
+    found: list[tuple[ObjectKind, ViewRecord | SinkRecord]] = []
+    waiting, seen = [name], {name.casefold()}
+    while waiting:
+        read = waiting.pop(0).casefold()
+        found += [(ObjectKind.SINK, sink) for sink in sinks if sink.relation.casefold() == read]
+        for view in views:
+            if view.name.casefold() not in seen and any(relation.casefold() == read for relation, _ in view.reads):
+                seen.add(view.name.casefold())
+                found.append((ObjectKind.VIEW, view))
+                waiting.append(view.name)
+    return found
+
+
+def _primary_key(names: tuple[str, ...], schema: pa.Schema, source: str) -> tuple[int, ...]:
+    if len(set(names)) != len(names):
+        raise InvalidSchema(path="PRIMARY KEY", problem="it names a column twice")
+    for name in names:
+        if pa.types.is_nested(field_at(schema, (name,), source).type):
+            raise InvalidSchema(path=name, problem="a nested column cannot be part of the PRIMARY KEY")
+    return tuple(column_id_at(schema, (name,), source) for name in names)
+
+
+def _watermark(declared: Watermark | None, schema: pa.Schema, source: str) -> WatermarkRecord | None:
+    if declared is None:
+        return None
+    if not pa.types.is_timestamp(field_at(schema, declared.path, source).type):
+        raise InvalidSchema(path=dotted(declared.path), problem="a WATERMARK needs a TIMESTAMP column")
+    return WatermarkRecord(column_id_at(schema, declared.path, source), declared.delay.microseconds)

@@ -1,0 +1,250 @@
+"""The engine: statement -> plan -> commit. Pure functions decide; its only effects are catalog reads and `commit`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Never
+
+from laminae import ddl
+from laminae.catalog.model import PendingState
+from laminae.catalog.updates import ResolvePending, SetViewState
+from laminae.engine import definitions
+from laminae.engine.evolution import Proposal, plan_evolution
+from laminae.engine.options import option
+from laminae.engine.plan import Outcome, Plan
+from laminae.engine.proposal import proposed_schema
+from laminae.errors import ChangeNotPending, DuplicateObject, NotAvailable, UnknownObject
+from laminae.schema.evolvable import Applied, EvolutionResult, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
+from laminae.schema.projection import projection_between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.catalog.port import Catalog, Committed
+    from laminae.ddl.statements import AlterColumn
+    from laminae.engine.ports import FoundSchema, SchemaFinder
+
+Definition = (
+    ddl.CreateSource
+    | ddl.statements.AlterSource
+    | ddl.SetSetting
+    | ddl.CreateView
+    | ddl.ResumeView
+    | ddl.CreateSink
+    | ddl.Drop
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Engine:
+    """Runs definitions against one catalog. `finders` know the outside schema of a source, by connector."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        finders: Mapping[str, SchemaFinder] | None = None,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        self._catalog = catalog
+        self._finders = finders or {}
+        self._clock = clock
+
+    def run(self, statement: Definition) -> Plan:
+        """Plan and commit. Raises the plan's refusal after its verdict was kept."""
+        plan = self.plan(statement)
+        self.execute(plan)
+        if plan.refusal is not None:
+            raise plan.refusal
+        return plan
+
+    def execute(self, plan: Plan) -> Committed | None:
+        return self._catalog.commit(plan.updates) if plan.updates else None
+
+    def propose(self, source_name: str, found: FoundSchema, trigger: EvolutionTrigger) -> EvolutionResult:
+        """What was found outside, put through the same plan as DDL. A refused change is an answer, not an error."""
+        source = self.source(source_name)
+        plan = self._evolution(source, _found(found, trigger), f"evolve source ({trigger})")
+        committed = self.execute(plan)
+        reasons = plan.verdict.reasons if plan.verdict is not None else ()
+        match plan.outcome:
+            case Outcome.NOTHING:
+                return NoChange(source.version)
+            case Outcome.REFUSE:
+                return Rejected(plan.changes, reasons)
+            case Outcome.WAIT:
+                return NeedsConfirmation(committed.ids[0] if committed else 0, plan.changes, reasons)
+            case Outcome.APPLY:
+                evolved = self.source(source_name)
+                projection = projection_between(source.schema, evolved.schema)
+                return Applied(evolved.schema, projection, evolved.version, plan.changes)
+
+    def plan(self, statement: Definition) -> Plan:
+        """What the statement would do. Raises only when it cannot be a plan at all, such as for an unknown column."""
+        match statement:
+            case ddl.CreateSource():
+                return self._create(statement, ddl.ObjectKind.SOURCE) or definitions.plan_create_source(
+                    statement, self._clock()
+                )
+            case ddl.RefreshSchema():
+                return self._refresh(statement)
+            case ddl.ConfirmChange() | ddl.RejectChange():
+                return self._resolve(statement)
+            case ddl.SetCompatibility():
+                options = (ddl.Option("compatibility", statement.mode),)
+                return self.plan(ddl.SetOptions(statement.source, options))
+            case ddl.SetOptions():
+                return definitions.plan_set_options(statement, self.source(statement.source))
+            case ddl.SetSetting():
+                return definitions.plan_setting(statement)
+            case ddl.CreateView():
+                return self._create_view(statement)
+            case ddl.ResumeView():
+                view = self.view(statement.view)
+                return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "live"),))
+            case ddl.CreateSink():
+                return self._create_sink(statement)
+            case ddl.Drop():
+                return self._drop(statement)
+            case _:
+                return self._alter(statement)
+
+    def source(self, name: str) -> SourceRecord:
+        return self._catalog.source(name) or self._unknown("source", name, [s.name for s in self._catalog.sources()])
+
+    def view(self, name: str) -> ViewRecord:
+        names = [view.name for view in self._catalog.views()]
+        return self._catalog.view(name) or self._unknown("materialized view", name, names)
+
+    def sink(self, name: str) -> SinkRecord:
+        return self._catalog.sink(name) or self._unknown("sink", name, [sink.name for sink in self._catalog.sinks()])
+
+    def _alter(self, statement: AlterColumn) -> Plan:
+        source = self.source(statement.source)
+        action = f"alter source: {ALTERS[type(statement)]}"
+        schema = proposed_schema(statement, source.schema)
+        if schema is None:
+            return Plan(action, source.name, Outcome.NOTHING, notes=("IF [NOT] EXISTS: there is nothing to do",))
+        return self._evolution(source, Proposal(schema, EvolutionTrigger.DDL, force=statement.force), action)
+
+    def _evolution(self, source: SourceRecord, proposal: Proposal, action: str) -> Plan:
+        history: list[pa.Schema] = [version.schema for version in self._catalog.versions(source.id)]
+        # A version that another writer adds between the two reads is not what this plan was made against.
+        history = history[: source.version]
+        return plan_evolution(source, history, proposal, self._catalog.views(), self._clock(), action)
+
+    def _refresh(self, statement: ddl.RefreshSchema) -> Plan:
+        source = self.source(statement.source)
+        connector = option(source.options, "connector") or ""
+        finder = self._finders.get("registry" if option(source.options, "registry") else connector)
+        if finder is None:
+            raise NotAvailable(
+                feature=f"REFRESH SCHEMA of {source.name}",
+                problem=f"connector {connector} has no schema of its own to look up",
+                advice="Change the columns with ALTER SOURCE ... ADD, DROP or ALTER COLUMN.",
+            )
+        proposal = _found(finder.find(source), EvolutionTrigger.MANUAL_REFRESH)
+        return self._evolution(source, proposal, "refresh schema of source")
+
+    def _resolve(self, statement: ddl.ConfirmChange | ddl.RejectChange) -> Plan:
+        source, now = self.source(statement.source), self._clock()
+        change_id = statement.change_id
+        pending = next((p for p in self._catalog.pending(source.id) if p.id == change_id), None)
+        if pending is None or pending.state is not PendingState.PENDING:
+            problem = "there is no such change" if pending is None else f"it was {pending.state}"
+            raise ChangeNotPending(change_id=change_id, source=source.name, problem=problem)
+        if isinstance(statement, ddl.RejectChange):
+            rejected = ResolvePending(change_id, source.id, source.name, PendingState.REJECTED, now)
+            return Plan(f"reject change {change_id}", source.name, Outcome.APPLY, (rejected,), notes=(pending.summary,))
+        trigger = EvolutionTrigger(pending.trigger)
+        found = Proposal(
+            pending.schema,
+            trigger,
+            confirmed=True,
+            schema_id=pending.schema_id,
+            registry_version=pending.registry_version,
+        )
+        plan = self._evolution(source, found, f"confirm change {change_id}")
+        if plan.outcome is not Outcome.APPLY:
+            return plan
+        confirmed = ResolvePending(change_id, source.id, source.name, PendingState.CONFIRMED, now)
+        return replace(plan, updates=(confirmed, *plan.updates))
+
+    def _create(
+        self, statement: ddl.CreateSource | ddl.CreateView | ddl.CreateSink, kind: ddl.ObjectKind
+    ) -> Plan | None:
+        """The plan when the name is taken: nothing to do under IF NOT EXISTS, else DuplicateObject."""
+        taken: tuple[tuple[ddl.ObjectKind, SourceRecord | ViewRecord | SinkRecord | None], ...] = (
+            (ddl.ObjectKind.SOURCE, self._catalog.source(statement.name)),
+            (ddl.ObjectKind.VIEW, self._catalog.view(statement.name)),
+            (ddl.ObjectKind.SINK, self._catalog.sink(statement.name)),
+        )
+        for found, record in taken:
+            if record is not None:
+                if found is kind and statement.if_not_exists:
+                    return Plan(f"create {kind.value}", record.name, Outcome.NOTHING, notes=("it exists already",))
+                raise DuplicateObject(kind=found.value, name=record.name)
+        return None
+
+    def _create_view(self, statement: ddl.CreateView) -> Plan:
+        old = self._catalog.view(statement.name) if statement.or_replace else None
+        if old is None and (present := self._create(statement, ddl.ObjectKind.VIEW)):
+            return present
+        sources = self._catalog.sources()
+        plan = definitions.plan_create_view(statement, sources, old, self._clock())
+        for relation in definitions.relations_read(plan):
+            self._readable(relation)
+        return plan
+
+    def _create_sink(self, statement: ddl.CreateSink) -> Plan:
+        if present := self._create(statement, ddl.ObjectKind.SINK):
+            return present
+        self._readable(statement.relation)
+        return definitions.plan_create_sink(statement, self._clock())
+
+    def _readable(self, relation: str) -> None:
+        if self._catalog.source(relation) is None and self._catalog.view(relation) is None:
+            names = [*(s.name for s in self._catalog.sources()), *(v.name for v in self._catalog.views())]
+            self._unknown("source or materialized view", relation, names)
+
+    def _drop(self, statement: ddl.Drop) -> Plan:
+        look_up: dict[ddl.ObjectKind, Callable[[str], SourceRecord | ViewRecord | SinkRecord]] = {
+            ddl.ObjectKind.SOURCE: self.source,
+            ddl.ObjectKind.VIEW: self.view,
+            ddl.ObjectKind.SINK: self.sink,
+        }
+        try:
+            target = look_up[statement.kind](statement.name)
+        except UnknownObject:
+            if not statement.if_exists:
+                raise
+            return Plan(f"drop {statement.kind.value}", statement.name, Outcome.NOTHING, notes=("there is none",))
+        return definitions.plan_drop(statement, target, self._catalog.views(), self._catalog.sinks(), self._clock())
+
+    def _unknown(self, kind: str, name: str, names: list[str]) -> Never:
+        close = get_close_matches(name, names, n=1)
+        raise UnknownObject(kind=kind, name=name, suggestion=f" (did you mean {close[0]}?)" if close else "")
+
+
+def _found(found: FoundSchema, trigger: EvolutionTrigger) -> Proposal:
+    return Proposal(found.schema, trigger, schema_id=found.schema_id, registry_version=found.registry_version)
+
+
+ALTERS: dict[type, str] = {
+    ddl.AddColumn: "add column",
+    ddl.DropColumn: "drop column",
+    ddl.AlterColumnType: "change type",
+    ddl.SetNotNull: "set NOT NULL",
+    ddl.DropNotNull: "drop NOT NULL",
+    ddl.SetDefault: "set default",
+    ddl.DropDefault: "drop default",
+    ddl.MoveColumn: "move column",
+    ddl.RenameColumn: "rename column",
+}

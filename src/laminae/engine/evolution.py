@@ -1,0 +1,213 @@
+"""Plan one evolution: diff, judge, number the new columns, and decide. A pure function of values.
+
+The same function serves DDL, a registry, a catalog and the data: who asks only changes whether a lossy change waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laminae.catalog.model import HistoryChange
+from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
+from laminae.engine.edits import edit_field
+from laminae.engine.options import compatibility_of, option, rules_of
+from laminae.engine.plan import Outcome, Plan, verdict_name
+from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
+from laminae.schema.apply import apply_changes
+from laminae.schema.change import TypeChanged
+from laminae.schema.column import columns_of, dotted
+from laminae.schema.compatibility import RULES, Answer, Compatible, Incompatible, Rule, evaluate_evolution
+from laminae.schema.describe import change_facts, describe_change
+from laminae.schema.diff import diff_schemas
+from laminae.schema.evolvable import EvolutionTrigger
+from laminae.schema.identity import assign_ids, without_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from laminae.catalog.model import SourceRecord, ViewRecord
+    from laminae.catalog.updates import CatalogUpdate
+    from laminae.errors import LaminaeError
+    from laminae.schema.change import SchemaChange
+    from laminae.schema.column import Columns
+    from laminae.schema.compatibility import EvolutionVerdict, RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A schema somebody wants a source to have, and who wants it."""
+
+    schema: pa.Schema
+    trigger: EvolutionTrigger
+    force: bool = False
+    confirmed: bool = False
+    schema_id: int | None = None
+    registry_version: int | None = None
+
+
+def plan_evolution(
+    source: SourceRecord,
+    history: Sequence[pa.Schema],
+    proposal: Proposal,
+    views: Sequence[ViewRecord],
+    now: datetime,
+    action: str,
+) -> Plan:
+    """What becomes of `proposal`; `history` holds the source's schemas, oldest first, the last in force."""
+    mode, rules = compatibility_of(source.options), rules_of(source.options)
+    asked = diff_schemas(source.schema, proposal.schema)
+    if not asked:
+        return Plan(action, source.name, Outcome.NOTHING, notes=("the schema is already so",))
+    verdict = evaluate_evolution(proposal.schema, history, mode, rules)
+    evolved, next_id = numbered(source, proposal.schema, asked)
+    changes = diff_schemas(source.schema, evolved)
+    refusal = _refusal(source, evolved, verdict, proposal, views)
+    outcome = _outcome(source, verdict, proposal, refusal)
+    kept = RecordVerdict(source.id, verdict_text(verdict, mode, rules, proposal.trigger, now))
+    updates: tuple[CatalogUpdate, ...] = (kept,)
+    if outcome is Outcome.APPLY:
+        forced = proposal.force and isinstance(verdict, Incompatible)
+        updates = (
+            AddVersion(
+                source_id=source.id,
+                source_name=source.name,
+                expected_version=source.version,
+                schema=evolved,
+                next_column_id=next_id,
+                history=history_of(changes),
+                trigger=proposal.trigger,
+                compatibility=mode,
+                forced=forced,
+                applied_at=now,
+                schema_id=proposal.schema_id,
+                registry_version=proposal.registry_version,
+            ),
+            kept,
+        )
+    elif outcome is Outcome.WAIT:
+        updates = (_pending(source, proposal, asked, verdict, now), kept)
+    return Plan(
+        action=action,
+        target=source.name,
+        outcome=outcome,
+        updates=updates,
+        changes=changes if outcome is Outcome.APPLY else asked,
+        verdict=verdict,
+        judged_by=f"{mode} ({rules} rules)",
+        version=source.version + 1 if outcome is Outcome.APPLY else source.version,
+        refusal=refusal,
+        notes=("FORCE overrides the mode",) if proposal.force and outcome is Outcome.APPLY and verdict.reasons else (),
+    )
+
+
+def numbered(source: SourceRecord, proposed: pa.Schema, changes: Sequence[SchemaChange]) -> tuple[pa.Schema, int]:
+    """The schema to store: old ids kept, a new id for each new column and for each column of an unrelated type."""
+    evolved = apply_changes(source.schema, changes)
+    for change in changes:
+        if isinstance(change, TypeChanged):
+            evolved = edit_field(evolved, change.path, source.name, without_ids)
+    return assign_ids(evolved, source.next_column_id)
+
+
+def history_of(changes: Sequence[SchemaChange]) -> tuple[HistoryChange, ...]:
+    return tuple(HistoryChange(*change_facts(change)) for change in changes)
+
+
+def verdict_text(verdict: EvolutionVerdict, mode: str, rules: RuleSet, trigger: EvolutionTrigger, now: datetime) -> str:
+    """The verdict as the JSON that DESCRIBE SOURCE and status show."""
+    told = {
+        "verdict": verdict_name(verdict),
+        "mode": str(mode),
+        "rules": str(rules),
+        "trigger": str(trigger),
+        "at": now.isoformat(),
+        "changes": [f"{change.column_name}: {describe_change(change)}" for change in verdict.changes],
+        "reasons": [str(reason) for reason in verdict.reasons],
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def dependents_on(ids: set[int], source: SourceRecord, views: Sequence[ViewRecord]) -> list[str]:
+    """Who uses one of these columns: the source's own key and watermark, and views."""
+    used = [f"the PRIMARY KEY of {source.name}"] if ids & set(source.primary_key) else []
+    if source.watermark is not None and source.watermark.column_id in ids:
+        used.append(f"the WATERMARK of {source.name}")
+    name = source.name.casefold()
+    reading = (view for view in views if any(read.casefold() == name and ids & set(cols) for read, cols in view.reads))
+    return used + [f"materialized view {view.name}" for view in reading]
+
+
+def _refusal(
+    source: SourceRecord,
+    evolved: pa.Schema,
+    verdict: EvolutionVerdict,
+    proposal: Proposal,
+    views: Sequence[ViewRecord],
+) -> LaminaeError | None:
+    removed = _ids(columns_of(source.schema)) - _ids(columns_of(evolved))
+    if users := dependents_on(removed, source, views):
+        gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))
+        return DependentsExist(name=f"Column {gone} of {source.name}", dependents=", ".join(users), cascade="")
+    if not isinstance(verdict, Incompatible):
+        return None
+    mode, rules = compatibility_of(source.options), rules_of(source.options)
+    undecodable = [r for r in verdict.reasons if RULES[rules][Rule(r.rule)].none is Answer.NO]
+    if undecodable:
+        return IncompatibleChange(source=source.name, reasons="; ".join(map(str, undecodable)))
+    if proposal.force:
+        return None
+    return EvolutionRejected(source=source.name, mode=mode, rules=rules, reasons="; ".join(map(str, verdict.reasons)))
+
+
+def _outcome(
+    source: SourceRecord, verdict: EvolutionVerdict, proposal: Proposal, refusal: LaminaeError | None
+) -> Outcome:
+    if refusal is not None:
+        return Outcome.REFUSE
+    if proposal.trigger.is_by_person or proposal.confirmed:
+        return Outcome.APPLY
+    asks_always = option(source.options, "evolve") == "confirm" and proposal.trigger is EvolutionTrigger.DATA
+    return Outcome.WAIT if asks_always or not isinstance(verdict, Compatible) else Outcome.APPLY
+
+
+def _pending(
+    source: SourceRecord,
+    proposal: Proposal,
+    changes: Sequence[SchemaChange],
+    verdict: EvolutionVerdict,
+    now: datetime,
+) -> AddPending:
+    facts = json.dumps([change_facts(change) for change in changes], ensure_ascii=False)
+    return AddPending(
+        source_id=source.id,
+        source_name=source.name,
+        base_version=source.version,
+        schema=proposal.schema,
+        fingerprint=hashlib.sha256(facts.encode()).hexdigest(),
+        summary="; ".join(f"{change.column_name}: {describe_change(change)}" for change in changes),
+        reasons="; ".join(map(str, verdict.reasons)),
+        trigger=proposal.trigger,
+        created_at=now,
+        schema_id=proposal.schema_id,
+        registry_version=proposal.registry_version,
+    )
+
+
+def _ids(columns: Columns) -> set[int]:
+    found = {node.id for node in columns if node.id is not None}
+    return found.union(*(_ids(node.children) for node in columns))
+
+
+def _paths(columns: Columns, ids: set[int], parent: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The outermost columns among `ids`."""
+    found: list[tuple[str, ...]] = []
+    for node in columns:
+        path = (*parent, node.name)
+        found += [path] if node.id in ids else _paths(node.children, ids, path)
+    return found

@@ -1,0 +1,163 @@
+"""Every option and setting by name: its values, its default, what it means. One table, shown in docs/reference.
+
+A literal secret is refused here: options take references, resolved by the driver when they are used.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from laminae.errors import InvalidOption, SecretInOption
+from laminae.schema.compatibility import CompatibilityMode, RuleSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from laminae.catalog.model import Options
+
+CONNECTORS = ("push", "files", "kafka", "iceberg", "delta", "rate")
+BOOLEANS = ("true", "false")
+DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
+NUMBER = re.compile(r"\d+")
+TEXT = re.compile(r".+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRow:
+    """`values` is the closed list of values, or a pattern that a value must match whole."""
+
+    values: tuple[str, ...] | re.Pattern[str]
+    default: str | None
+    meaning: str
+
+    @property
+    def expectation(self) -> str:
+        if isinstance(self.values, tuple):
+            return "one of " + ", ".join(self.values)
+        return {DURATION: "a duration such as '10 minutes'", NUMBER: "a whole number"}.get(self.values, "text")
+
+    def accepts(self, value: str) -> bool:
+        if isinstance(self.values, tuple):
+            return value in self.values
+        return self.values.fullmatch(value.strip()) is not None
+
+
+SOURCE_OPTIONS: dict[str, OptionRow] = {
+    "connector": OptionRow(CONNECTORS, "push", "Where the records come from"),
+    "format": OptionRow(("json", "csv", "parquet", "avro"), None, "How a record is written"),
+    "compatibility": OptionRow(tuple(CompatibilityMode), None, "Mode; NONE, or BACKWARD with a registry"),
+    "compatibility_rules": OptionRow(tuple(RuleSet), "seed", "How a mode reads a dropped column"),
+    "evolve": OptionRow(("off", "auto", "confirm"), "off", "Whether new columns found in the data evolve the schema"),
+    "max_new_columns": OptionRow(NUMBER, "100", "More new columns than this in one epoch need confirmation"),
+    "on_rejected": OptionRow(("ignore", "dead_letter", "stop"), "ignore", "What happens when an evolution is rejected"),
+    "on_error": OptionRow(("dead_letter", "fail"), "dead_letter", "What happens to a record that cannot be decoded"),
+    "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
+    "sequence_by": OptionRow(TEXT, None, "Column that orders upserts; the log position otherwise"),
+    "version_field": OptionRow(TEXT, None, "Integer field of a record that names its schema version"),
+    "version_header": OptionRow(TEXT, None, "Header of a record that names its schema version"),
+    "accept_old_names": OptionRow(BOOLEANS, "true", "Whether a renamed column is still read under its former names"),
+    "max_future": OptionRow(DURATION, None, "Rows dated further ahead are dead letters"),
+    "idle_timeout": OptionRow(DURATION, None, "A source idle this long no longer holds the watermark back"),
+    "hold_max_records": OptionRow(NUMBER, "100000", "Records of an unknown schema id held while the registry is away"),
+    "dead_letter_limit": OptionRow(NUMBER, "1000000", "More dead letters than this stop the source"),
+    "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
+    "dead_letter_retention": OptionRow(DURATION, None, "How long dead letters are kept"),
+    "path": OptionRow(TEXT, None, "Directory of a files source, location of a Delta table"),
+    "rows_per_second": OptionRow(NUMBER, "1", "Speed of a rate source"),
+    "topic": OptionRow(TEXT, None, "Kafka topic"),
+    "registry": OptionRow(TEXT, None, "Address of the schema registry"),
+    "subject": OptionRow(TEXT, None, "Registry subject; <topic>-value otherwise"),
+    "table": OptionRow(TEXT, None, "Iceberg table"),
+    "catalog": OptionRow(TEXT, None, "Iceberg catalog"),
+}
+
+VIEW_OPTIONS: dict[str, OptionRow] = {
+    "allowed_lateness": OptionRow(DURATION, "0 seconds", "How long after its end a window takes corrections"),
+    "backfill": OptionRow(("true", "false", "available"), "true", "Whether a new view reads what the source holds"),
+    "late_retention": OptionRow(DURATION, None, "How long late rows are kept"),
+    "changelog_retention": OptionRow(DURATION, "7 days", "How long the view's changes can be read again"),
+}
+
+SINK_OPTIONS: dict[str, OptionRow] = {
+    "connector": OptionRow(("files", "console", "kafka", "delta", "iceberg", "postgres"), None, "Where rows go"),
+    "format": OptionRow(("json", "parquet", "debezium-json"), None, "How a row is written"),
+    "mode": OptionRow(("append", "changelog", "upsert"), None, "What is written of a change"),
+    "path": OptionRow(TEXT, None, "Directory of a files sink, location of a Delta table"),
+    "snapshot": OptionRow(BOOLEANS, "true", "Whether the sink begins with the present rows"),
+    "topic": OptionRow(TEXT, None, "Kafka topic"),
+    "table": OptionRow(TEXT, None, "Table of a database sink"),
+    "url": OptionRow(TEXT, None, "Address of a database, without a password"),
+    "debezium.nulls": OptionRow(("omit", "explicit"), "omit", "Whether a null before or after is written"),
+}
+
+SETTINGS: dict[str, OptionRow] = {
+    "state.schema-evolution.enable": OptionRow(BOOLEANS, "false", "Whether state is migrated to a changed schema"),
+    "changelog_retention": OptionRow(DURATION, "7 days", "How long changes can be read again"),
+    "dead_letter_retention": OptionRow(DURATION, None, "How long dead letters are kept"),
+    "late_retention": OptionRow(DURATION, None, "How long late rows are kept"),
+    "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
+}
+
+# A client library's own settings pass through under its name.
+PASSED_THROUGH = ("kafka.", "registry.", "iceberg.", "delta.", "jdbc.", "spark.")
+
+SECRET_NAME = re.compile(r"passw|secret|token|jaas|credential|(api|private|access)[._-]?key", re.IGNORECASE)
+REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
+PASSWORD_IN_URL = re.compile(r"://[^/@\s:]*:(?!\$\{)[^/@\s]+@")
+
+
+def checked(given: Iterable[tuple[str, str]], table: Mapping[str, OptionRow], owner: str) -> Options:
+    """The options in the order of their names, each known, of its kind, and without a literal secret."""
+    found: dict[str, str] = {}
+    for name, value in given:
+        if name in found:
+            raise InvalidOption(option=name, owner=owner, problem="it is given twice", advice="Give it once.")
+        found[name] = _checked(name, value, table, owner)
+    return tuple(sorted(found.items()))
+
+
+def _checked(name: str, value: str, table: Mapping[str, OptionRow], owner: str) -> str:
+    _refuse_secret(name, value, owner)
+    row = table.get(name)
+    if row is None:
+        if name.startswith(PASSED_THROUGH):
+            return value
+        close = get_close_matches(name, table, n=1)
+        advice = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(sorted(table))}."
+        raise InvalidOption(option=name, owner=owner, problem="there is no such option", advice=advice)
+    if name == "compatibility":
+        value = value.upper()
+    if not row.accepts(value):
+        raise InvalidOption(
+            option=name, owner=owner, problem=f"{value!r} does not fit", advice=f"Give {row.expectation}."
+        )
+    return value
+
+
+def _refuse_secret(name: str, value: str, owner: str) -> None:
+    if SECRET_NAME.search(name):
+        # A JAAS configuration is a sentence around the secret; anything else must be the reference and nothing more.
+        is_reference = REFERENCE.search(value) if "jaas" in name.lower() else REFERENCE.fullmatch(value)
+        if is_reference is None:
+            raise SecretInOption(option=name, owner=owner)
+    elif PASSWORD_IN_URL.search(value):
+        raise SecretInOption(option=name, owner=owner)
+
+
+def option(options: Options, name: str, table: Mapping[str, OptionRow] = SOURCE_OPTIONS) -> str | None:
+    """The value given, or the table's default."""
+    return dict(options).get(name, table[name].default)
+
+
+def compatibility_of(options: Options) -> CompatibilityMode:
+    """The mode given, else BACKWARD for a source with a registry and NONE for one without."""
+    given = dict(options)
+    default = CompatibilityMode.BACKWARD if "registry" in given else CompatibilityMode.NONE
+    return CompatibilityMode(given.get("compatibility", default))
+
+
+def rules_of(options: Options) -> RuleSet:
+    return RuleSet(option(options, "compatibility_rules") or RuleSet.SEED)

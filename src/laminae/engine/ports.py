@@ -1,0 +1,28 @@
+"""What the engine needs from outside: for REFRESH, whoever knows the schema that a source has out there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from laminae.catalog.model import SourceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSchema:
+    """A schema found outside, with the registry's numbers where there is a registry."""
+
+    schema: pa.Schema
+    schema_id: int | None = None
+    registry_version: int | None = None
+
+
+class SchemaFinder(Protocol):
+    """Looks up the present schema of a source in its registry, its catalog or its files."""
+
+    def find(self, source: SourceRecord) -> FoundSchema:
+        """Raises `InferenceFailed` or `RegistryUnavailable` when there is none to be had."""
+        ...

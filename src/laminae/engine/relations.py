@@ -1,0 +1,181 @@
+"""Catalog content as Arrow tables: `laminar_catalog.*`, DESCRIBE and SHOW. One table says which columns each has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.engine.edits import path_of
+from laminae.engine.options import compatibility_of, option, rules_of
+from laminae.schema.column import columns_of, dotted
+from laminae.schema.types import sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.catalog.port import Catalog
+    from laminae.schema.column import Columns
+
+_STAMP = pa.timestamp("us", "UTC")
+_TEXT, _LONG, _FLAG = pa.string(), pa.int64(), pa.bool_()
+
+SCHEMA_HISTORY = pa.schema(
+    [
+        ("source_name", _TEXT), ("version", _LONG), ("change_type", _TEXT), ("column_name", _TEXT),
+        ("old_type", _TEXT), ("new_type", _TEXT), ("old_name", _TEXT), ("default", _TEXT), ("trigger", _TEXT),
+        ("schema_id", _LONG), ("registry_version", _LONG), ("compatibility", _TEXT), ("forced", _FLAG),
+        ("applied_at", _STAMP),
+    ]
+)  # fmt: skip
+PENDING_CHANGES = pa.schema(
+    [
+        ("id", _LONG), ("source_name", _TEXT), ("base_version", _LONG), ("changes", _TEXT), ("reasons", _TEXT),
+        ("trigger", _TEXT), ("schema_id", _LONG), ("registry_version", _LONG), ("state", _TEXT),
+        ("created_at", _STAMP), ("resolved_at", _STAMP),
+    ]
+)  # fmt: skip
+SOURCES = pa.schema(
+    [
+        ("name", _TEXT), ("connector", _TEXT), ("format", _TEXT), ("version", _LONG), ("columns", _LONG),
+        ("compatibility", _TEXT), ("primary_key", _TEXT), ("watermark", _TEXT), ("created_at", _STAMP),
+    ]
+)  # fmt: skip
+VIEWS = pa.schema(
+    [
+        ("name", _TEXT), ("state", _TEXT), ("emit", _TEXT), ("query", _TEXT), ("reads", _TEXT), ("problem", _TEXT),
+        ("created_at", _STAMP),
+    ]
+)  # fmt: skip
+SINKS = pa.schema(
+    [
+        ("name", _TEXT), ("relation", _TEXT), ("connector", _TEXT), ("format", _TEXT), ("state", _TEXT),
+        ("progress", _LONG), ("problem", _TEXT), ("created_at", _STAMP),
+    ]
+)  # fmt: skip
+DESCRIPTION = pa.schema([("name", _TEXT), ("type", _TEXT), ("nullable", _FLAG), ("default", _TEXT), ("detail", _TEXT)])
+
+
+def table_of(schema: pa.Schema, rows: Iterable[Sequence[object]]) -> pa.Table:
+    """Rows in the order of the schema's columns, as a table."""
+    listed = list(rows)
+    columns = list(zip(*listed, strict=True)) if listed else [()] * len(schema)
+    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def schema_history(catalog: Catalog) -> pa.Table:
+    return table_of(SCHEMA_HISTORY, catalog.history())
+
+
+def pending_changes(catalog: Catalog) -> pa.Table:
+    """What waits for a person; changes that were answered are history and not listed."""
+    return table_of(
+        PENDING_CHANGES,
+        (
+            (
+                p.id, p.source_name, p.base_version, p.summary, p.reasons, p.trigger, p.schema_id,
+                p.registry_version, p.state.value, p.created_at, p.resolved_at,
+            )
+            for p in catalog.pending()
+            if p.state.value == "pending"
+        ),
+    )  # fmt: skip
+
+
+def sources(catalog: Catalog) -> pa.Table:
+    return table_of(SOURCES, map(_source_row, catalog.sources()))
+
+
+def views(catalog: Catalog) -> pa.Table:
+    return table_of(VIEWS, map(_view_row, catalog.views()))
+
+
+def sinks(catalog: Catalog) -> pa.Table:
+    return table_of(SINKS, map(_sink_row, catalog.sinks()))
+
+
+RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
+    "schema_history": schema_history,
+    "pending_changes": pending_changes,
+    "sources": sources,
+    "views": views,
+    "sinks": sinks,
+}
+
+
+def describe_source(source: SourceRecord) -> pa.Table:
+    """Columns first, nested ones indented by path, then the facts about the source as rows marked with `#`."""
+    return table_of(DESCRIPTION, [*_columns(columns_of(source.schema), ()), *_facts(source)])
+
+
+def _columns(columns: Columns, parent: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+    for node in columns:
+        path = (*parent, node.name)
+        detail = "" if node.id is None else f"id {node.id}"
+        yield dotted(path), sql_type(node.type), node.nullable, node.default, detail
+        yield from _columns(node.children, path)
+
+
+def _facts(source: SourceRecord) -> Iterator[tuple[object, ...]]:
+    facts = {
+        "# version": str(source.version),
+        "# compatibility": f"{compatibility_of(source.options)} ({rules_of(source.options)} rules)",
+        "# primary key": _key(source) or "",
+        "# watermark": _watermark(source) or "",
+        "# policy": ", ".join(f"{name} = {option(source.options, name)}" for name in POLICIES),
+        "# options": ", ".join(f"{name} = {value}" for name, value in source.options),
+        "# last verdict": source.last_verdict or "",
+    }
+    for name, detail in facts.items():
+        if detail:
+            yield name, None, None, None, detail
+
+
+POLICIES = ("evolve", "on_rejected", "on_error")
+
+
+def _key(source: SourceRecord) -> str | None:
+    paths = (path_of(source.schema, column_id) for column_id in source.primary_key)
+    return ", ".join(dotted(path) for path in paths if path) or None
+
+
+def _watermark(source: SourceRecord) -> str | None:
+    if source.watermark is None:
+        return None
+    path = path_of(source.schema, source.watermark.column_id)
+    return f"{dotted(path or ())} - {source.watermark.delay_us / 1e6:g} s"
+
+
+def _source_row(source: SourceRecord) -> tuple[object, ...]:
+    return (
+        source.name,
+        option(source.options, "connector"),
+        option(source.options, "format"),
+        source.version,
+        len(source.schema),
+        str(compatibility_of(source.options)),
+        _key(source),
+        _watermark(source),
+        source.created_at,
+    )
+
+
+def _view_row(view: ViewRecord) -> tuple[object, ...]:
+    reads = ", ".join(relation for relation, _ in view.reads)
+    return view.name, view.state, view.emit, view.query, reads, view.problem, view.created_at
+
+
+def _sink_row(sink: SinkRecord) -> tuple[object, ...]:
+    given = dict(sink.options)
+    return (
+        sink.name,
+        sink.relation,
+        given.get("connector"),
+        given.get("format"),
+        sink.state,
+        sink.progress,
+        sink.problem,
+        sink.created_at,
+    )

@@ -1,0 +1,1 @@
+"""Materialized views: what a query reads (operator trees follow)."""

@@ -1,0 +1,76 @@
+"""Which relations and columns a query reads, so that nobody can drop them unnoticed.
+
+Names are resolved against the schemas in force; a column is remembered by id, so a later rename breaks no view.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from laminae.errors import QueryFailed
+from laminae.schema.column import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from laminae.schema.column import Columns
+
+Reads = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def parse_query(query: str) -> exp.Query:
+    """One SELECT in Spark's dialect, or `QueryFailed` with sqlglot's own words."""
+    try:
+        trees = sqlglot.parse(query, dialect="spark")
+    except (SqlglotError, RecursionError) as problem:
+        raise QueryFailed(problem=_plain(problem)) from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise QueryFailed(problem="it is not a single SELECT")
+    return trees[0]
+
+
+def relations_of(query: exp.Query) -> tuple[tuple[str, str], ...]:
+    """(schema, name) of every table the query reads, common table expressions left out, in order of appearance."""
+    own = {cte.alias_or_name.casefold() for cte in query.find_all(exp.CTE)}
+    tables = ((table.db, table.name) for table in query.find_all(exp.Table))
+    return tuple(dict.fromkeys((db, name) for db, name in tables if name and (db or name.casefold() not in own)))
+
+
+def reads_of(query: str, schemas: Mapping[str, pa.Schema]) -> Reads:
+    """For each relation the ids of the columns the query names; all of them when it says `*`.
+
+    A name that several relations have counts for each: refusing one drop too many is better than one too few.
+    """
+    tree = parse_query(query)
+    starred = any(isinstance(star.parent, exp.Select | exp.Column) for star in tree.find_all(exp.Star))
+    # A struct's field is written s.f.g, which sqlglot reads as a qualified column: every part may be the column.
+    named = {part.name.casefold() for column in tree.find_all(exp.Column) for part in column.find_all(exp.Identifier)}
+    known = {name.casefold(): schema for name, schema in schemas.items()}
+    result: list[tuple[str, tuple[int, ...]]] = []
+    for _, name in relations_of(tree):
+        schema = known.get(name.casefold())
+        ids = () if schema is None else _ids(columns_of(schema), None if starred else named)
+        result.append((name, tuple(ids)))
+    return tuple(result)
+
+
+def _ids(columns: Columns, named: set[str] | None) -> list[int]:
+    """Ids of the named columns, and below them of the named fields; of all fields where the column is read whole."""
+    found: list[int] = []
+    for node in columns:
+        if named is None or node.name.casefold() in named or node.name in ("element", "key", "value"):
+            found += [] if node.id is None else [node.id]
+            inner = _ids(node.children, named)
+            found += inner if inner or not node.children else _ids(node.children, None)
+    return found
+
+
+def _plain(problem: Exception) -> str:
+    """sqlglot underlines with terminal escapes; an error text must not carry them."""
+    return str(problem).replace("\x1b[4m", "").replace("\x1b[0m", "") or type(problem).__name__

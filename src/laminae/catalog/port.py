@@ -38,10 +38,13 @@ class Catalog(Protocol):
         """Where it is, for error messages: never with a password in it."""
         ...
 
-    def commit(self, updates: Sequence[CatalogUpdate], *, lease_token: int | None = None) -> Committed:
+    def commit(
+        self, updates: Sequence[CatalogUpdate], *, lease_token: int | None = None, expected_seq: int | None = None
+    ) -> Committed:
         """All updates in one transaction, in order; raises and changes nothing when one cannot be made.
 
-        With `lease_token`, fails with LeaseLost unless that is still the current token.
+        With `lease_token`, fails with LeaseLost unless that is still the current token. With `expected_seq`, fails
+        with ConcurrentChange unless no definition has changed since: for what was judged on several objects together.
         """
         ...
 
@@ -71,19 +74,38 @@ class Catalog(Protocol):
 
     def sinks(self) -> tuple[SinkRecord, ...]: ...
 
-    def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]: ...
+    def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]:
+        """Those with a number above `since`, in order."""
+        ...
 
     def last_epoch(self) -> int: ...
 
     def settings(self) -> dict[str, str]: ...
 
-    def acquire_lease(self, holder: str, host: str, pid: int, now: datetime, ttl: timedelta, *, dead: bool) -> Lease:
-        """Take the lease with a new token. LeaseHeld when a live one is there and `dead` does not say it is not."""
+    def acquire_lease(
+        self,
+        holder: str,
+        host: str,
+        pid: int,
+        now: datetime,
+        ttl: timedelta,
+        *,
+        dead: bool,
+        seen_token: int | None = None,
+    ) -> Lease:
+        """Take the lease with a new token. LeaseHeld when a live one is there and `dead` does not say it is not.
+
+        `seen_token` is the token of the holder found dead: one who took over in between is alive, and keeps it.
+        """
         ...
 
-    def renew_lease(self, token: int, now: datetime, ttl: timedelta) -> Lease: ...
+    def renew_lease(self, token: int, now: datetime, ttl: timedelta) -> Lease:
+        """LeaseLost when another holder has a later token, or the lease was released."""
+        ...
 
-    def release_lease(self, token: int) -> None: ...
+    def release_lease(self, token: int) -> None:
+        """Free for the next holder at once. Does nothing when the lease was taken over."""
+        ...
 
     def lease(self) -> Lease | None: ...
 

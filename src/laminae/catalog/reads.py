@@ -1,0 +1,155 @@
+"""Everything the catalog answers. Each read is one statement, or a second one bounded by what the first saw.
+
+Versions and their history rows never change once written, so they are kept in memory: a read asks the database
+which version is current, and fetches only what it has not seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from laminae.catalog import leases, rows
+from laminae.catalog.names import name_fault, name_key
+from laminae.errors import CatalogCorrupt
+
+if TYPE_CHECKING:
+    from laminae.catalog.driver import Driver, Row
+    from laminae.catalog.model import (
+        EpochRecord,
+        HistoryRow,
+        Lease,
+        PendingRecord,
+        SinkRecord,
+        SourceRecord,
+        VersionRecord,
+        ViewRecord,
+    )
+
+_SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
+                     last_verdict, created_at, definition_seq
+              FROM sources WHERE dropped_at IS NULL"""
+_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq
+            FROM views WHERE dropped_at IS NULL"""
+_SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq
+            FROM sinks WHERE dropped_at IS NULL"""
+_NAMED = " AND name_key = ?"
+_VERSIONS = """SELECT version, set_off_by, compatibility, forced, schema_id, registry_version, position, applied_at
+               FROM schema_versions WHERE source_id = ? ORDER BY version"""
+_SCHEMAS = "SELECT version, arrow_schema FROM schema_versions WHERE source_id = ? AND version >= ? AND version <= ?"
+_PENDING = """SELECT p.id, p.source_id, s.name, p.base_version, p.fingerprint, p.summary, p.reasons, p.set_off_by,
+                     p.schema_id, p.registry_version, p.state, p.created_at, p.resolved_at, p.arrow_schema
+              FROM pending_changes p JOIN sources s ON s.id = p.source_id"""
+_CURRENT = "SELECT id, name, version FROM sources WHERE dropped_at IS NULL"
+_HISTORY = """SELECT h.version, h.change_type, h.column_name, h.old_type, h.new_type, h.old_name, h.default_value,
+                     v.set_off_by, v.schema_id, v.registry_version, v.compatibility, v.forced, v.applied_at
+              FROM schema_history h JOIN schema_versions v ON v.source_id = h.source_id AND v.version = h.version
+              WHERE h.source_id = ? AND h.version > ? AND h.version <= ? ORDER BY h.version, h.ordinal"""
+_EPOCHS = """SELECT epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at
+             FROM epochs WHERE source_id = ? AND epoch > ? ORDER BY epoch"""
+
+
+class _History(NamedTuple):
+    """The rows of one source up to and with `version`."""
+
+    version: int
+    rows: tuple[HistoryRow, ...]
+
+
+_UNREAD = _History(0, ())
+
+
+class CatalogReads:
+    """The reading half of `laminae.catalog.port.Catalog`, over any driver."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._schemas: dict[tuple[int, int], pa.Schema] = {}
+        self._histories: dict[int, _History] = {}
+
+    @property
+    def location(self) -> str:
+        return self._driver.location
+
+    def definition_seq(self) -> int:
+        return int(self._driver.query("SELECT definition_seq FROM counters")[0][0])
+
+    def last_epoch(self) -> int:
+        return int(self._driver.query("SELECT epoch FROM counters")[0][0])
+
+    def source(self, name: str) -> SourceRecord | None:
+        return next((self._source(row) for row in self._named(_SOURCES, name)), None)
+
+    def sources(self) -> tuple[SourceRecord, ...]:
+        return tuple(sorted(map(self._source, self._driver.query(_SOURCES)), key=lambda source: source.name))
+
+    def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
+        found = self._driver.query(_VERSIONS, source_id)
+        self._read_schemas(source_id, [row[0] for row in found])
+        return tuple([rows.version_record(source_id, row, self._schemas[source_id, row[0]]) for row in found])
+
+    def history(self, source_name: str | None = None) -> tuple[HistoryRow, ...]:
+        if source_name is not None:
+            return next((self._history(*row) for row in self._named(_CURRENT, source_name)), ())
+        current = sorted(self._driver.query(_CURRENT), key=lambda row: row[1])
+        return tuple([change for row in current for change in self._history(*row)])
+
+    def pending(self, source_id: int | None = None) -> tuple[PendingRecord, ...]:
+        if source_id is None:
+            found = self._driver.query(_PENDING + " ORDER BY p.id")
+        else:
+            found = self._driver.query(_PENDING + " WHERE p.source_id = ? ORDER BY p.id", source_id)
+        return tuple([rows.pending_record(row, self._decoded(row[-1])) for row in found])
+
+    def view(self, name: str) -> ViewRecord | None:
+        return next(map(rows.view_record, self._named(_VIEWS, name)), None)
+
+    def views(self) -> tuple[ViewRecord, ...]:
+        return tuple(sorted(map(rows.view_record, self._driver.query(_VIEWS)), key=lambda view: view.name))
+
+    def sink(self, name: str) -> SinkRecord | None:
+        return next(map(rows.sink_record, self._named(_SINKS, name)), None)
+
+    def sinks(self) -> tuple[SinkRecord, ...]:
+        return tuple(sorted(map(rows.sink_record, self._driver.query(_SINKS)), key=lambda sink: sink.name))
+
+    def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]:
+        return tuple(map(rows.epoch_record, self._driver.query(_EPOCHS, source_id, since)))
+
+    def settings(self) -> dict[str, str]:
+        return dict(sorted(self._driver.query("SELECT name, value FROM settings")))
+
+    def lease(self) -> Lease | None:
+        return leases.current_lease(self._driver)
+
+    def _named(self, live: str, name: str) -> list[Row]:
+        # A name that no object can have is not sent: PostgreSQL refuses NUL even in a comparison.
+        return [] if name_fault(name) else self._driver.query(live + _NAMED, name_key(name))
+
+    def _source(self, row: Row) -> SourceRecord:
+        source_id, version = row[0], row[2]
+        self._read_schemas(source_id, [version])
+        return rows.source_record(row, self._schemas[source_id, version])
+
+    def _read_schemas(self, source_id: int, versions: list[int]) -> None:
+        unread = [version for version in versions if (source_id, version) not in self._schemas]
+        if not unread:
+            return
+        for version, encoded in self._driver.query(_SCHEMAS, source_id, min(unread), max(unread)):
+            # The first object stays: the schema engine knows schemas by identity, also across threads.
+            self._schemas.setdefault((source_id, version), self._decoded(encoded))
+
+    def _decoded(self, encoded: bytes) -> pa.Schema:
+        try:
+            return rows.schema(encoded)
+        except (pa.ArrowException, OSError) as error:
+            raise CatalogCorrupt(location=self.location, problem=f"a stored schema cannot be read: {error}") from error
+
+    def _history(self, source_id: int, source_name: str, version: int) -> tuple[HistoryRow, ...]:
+        seen = self._histories.get(source_id, _UNREAD)
+        if seen.version < version:
+            fresh = self._driver.query(_HISTORY, source_id, seen.version, version)
+            seen = _History(version, (*seen.rows, *(rows.history_row(source_name, row) for row in fresh)))
+            self._histories[source_id] = seen
+        return seen.rows

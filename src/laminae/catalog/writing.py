@@ -1,0 +1,65 @@
+"""One commit under way: its transaction, and the counters that it has locked for all numbers it gives out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from laminae.errors import ConcurrentChange
+
+if TYPE_CHECKING:
+    from laminae.catalog.driver import Transaction
+
+
+@dataclass(slots=True)
+class Counters:
+    """The last number given out, of each kind. Read once and written once in a commit."""
+
+    definition_seq: int
+    epoch: int
+    object_id: int
+    change_id: int
+
+
+@dataclass(slots=True)
+class Writing:
+    transaction: Transaction
+    counters: Counters
+    # What a source's definition_seq was before this commit touched it: two updates of one commit do not conflict.
+    found_seq: dict[int, int] = field(default_factory=dict)
+
+    def next_object_id(self) -> int:
+        self.counters.object_id += 1
+        return self.counters.object_id
+
+    def next_change_id(self) -> int:
+        self.counters.change_id += 1
+        return self.counters.change_id
+
+    def next_epoch(self) -> int:
+        self.counters.epoch += 1
+        return self.counters.epoch
+
+    def live_source(self, source_id: int, source_name: str, expected: int) -> tuple[int, int]:
+        """(version, definition_seq as found before this commit); ConcurrentChange when the source is dropped."""
+        rows = self.transaction.query(
+            "SELECT version, definition_seq FROM sources WHERE id = ? AND dropped_at IS NULL", source_id
+        )
+        if not rows:
+            raise ConcurrentChange(name=source_name, expected=expected, found="that it was dropped")
+        version, definition_seq = rows[0]
+        return version, self.found_seq.setdefault(source_id, definition_seq)
+
+
+def load_counters(transaction: Transaction) -> Counters:
+    return Counters(*transaction.query("SELECT definition_seq, epoch, object_id, change_id FROM counters")[0])
+
+
+def save_counters(transaction: Transaction, counters: Counters) -> None:
+    transaction.execute(
+        "UPDATE counters SET definition_seq = ?, epoch = ?, object_id = ?, change_id = ?",
+        counters.definition_seq,
+        counters.epoch,
+        counters.object_id,
+        counters.change_id,
+    )

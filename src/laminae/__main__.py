@@ -1,0 +1,5 @@
+"""`python -m laminae` is the command line."""
+
+from laminae.cli import main
+
+main()

@@ -1,0 +1,133 @@
+"""Commands that define and ask: sql, history, explain, doctor, demo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # noqa: TC003  # typer reads the annotations when it runs
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+import laminae
+from laminae import ddl
+from laminae.cli.demo import run_demo
+from laminae.cli.doctor import findings
+from laminae.cli.output import as_json, rows_of
+from laminae.errors import LaminaeError
+from laminae.render import grid, history_picture, print_table
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Live schema evolution for Spark streams.")
+
+Home = Annotated[str, typer.Option("--home", envvar="LAMINAE_HOME", help="Directory or URI of the home.")]
+CatalogUrl = Annotated[
+    str | None, typer.Option("--catalog", envvar="LAMINAE_CATALOG", help="postgresql://... instead of SQLite.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine.")]
+
+# Wrong use: the statement itself is at fault. Everything else that is refused is an answer, and the answer is no.
+WRONG_USE = ("DDL_", "UNSUPPORTED_", "UNKNOWN_", "INVALID_", "DUPLICATE_", "SECRET_", "NOT_AVAILABLE", "QUERY_FAILED")
+
+
+@app.command()
+def sql(
+    text: Annotated[str | None, typer.Argument(help="Statements separated by ';', read from stdin if absent.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the statements from a file.")] = None,
+    home: Home = ".laminae",
+    catalog: CatalogUrl = None,
+    json: Json = False,
+) -> None:
+    """Run SQL statements and print the answer of the last one."""
+    if text is not None and file is not None:
+        raise typer.BadParameter("give the statements or --file, not both")
+    statements = text if text is not None else _read(file)
+    with laminae.connect(home, catalog=catalog) as db:
+        answer = db.sql(statements).arrow()
+    if json:
+        typer.echo(as_json(rows_of(answer)))
+    else:
+        print_table(answer)
+
+
+@app.command()
+def history(
+    source: Annotated[str, typer.Argument(help="Name of the source.")],
+    home: Home = ".laminae",
+    catalog: CatalogUrl = None,
+    json: Json = False,
+) -> None:
+    """Show every change of a source's schema, oldest first."""
+    with laminae.connect(home, catalog=catalog) as db:
+        rows = db.history(source)
+    if json:
+        typer.echo(as_json([row._asdict() for row in rows]))
+    else:
+        Console().print(history_picture(rows))
+
+
+@app.command()
+def explain(
+    text: Annotated[str, typer.Argument(help="One statement.")],
+    home: Home = ".laminae",
+    catalog: CatalogUrl = None,
+    json: Json = False,
+) -> None:
+    """Show what a statement would do, and do nothing. Exit code 1 when it would be refused."""
+    statements = ddl.parse(text)
+    if len(statements) != 1:
+        raise typer.BadParameter("give exactly one statement")
+    (statement,) = statements
+    explained = statement if isinstance(statement, ddl.Explain) else ddl.Explain(statement)
+    with laminae.connect(home, catalog=catalog) as db:
+        lines = db.explain(explained)
+    if json:
+        typer.echo(as_json([{"step": line.step, "subject": line.subject, "detail": line.detail} for line in lines]))
+    else:
+        Console().print(grid(("step", "subject", "detail"), ((line.step, line.subject, line.detail) for line in lines)))
+    if any(line.step == "refusal" for line in lines):
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Say what is installed, which Java and Spark, and what is missing for which connector."""
+    found = findings()
+    if json:
+        typer.echo(as_json([{"part": f.part, "state": f.state, "advice": f.advice} for f in found]))
+    else:
+        Console().print(grid(("part", "found", "advice"), ((f.part, f.state, f.advice) for f in found)))
+    if any(f.is_required and f.advice for f in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo() -> None:
+    """Show schemas evolving: verdicts, refusals and history."""
+    run_demo(Console())
+
+
+def main() -> None:
+    """Run the command line; an error becomes its text and an exit code."""
+    try:
+        app(standalone_mode=True)
+    except LaminaeError as error:
+        _fail(error)
+
+
+def _fail(error: LaminaeError) -> NoReturn:
+    if "--json" in sys.argv:
+        typer.echo(as_json({"error": error.code, "message": error.message, "remedy": error.remedy}))
+    console = Console(stderr=True)
+    console.print(f"[{error.code}]", style="bold red", markup=False)
+    console.print(error.message, markup=False, highlight=False)
+    console.print(f"remedy: {error.remedy}", style="cyan", markup=False, highlight=False)
+    raise SystemExit(2 if error.code.startswith(WRONG_USE) else 1)
+
+
+def _read(file: Path | None) -> str:
+    if file is None:
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise typer.BadParameter(f"cannot read {file}: {problem}") from None

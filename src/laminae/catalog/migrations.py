@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from laminae.errors import CatalogCorrupt, NewerHome
+from laminae.version import __version__
 
 if TYPE_CHECKING:
     from laminae.catalog.driver import Driver
@@ -131,7 +132,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 def migrate(driver: Driver) -> None:
     """Apply the steps that are missing, each in a transaction of its own. Safe while other processes do the same."""
     # Not at the top: the package laminae imports the catalog while it is itself being imported.
-    from laminae.version import __version__
 
     while (found := _format(driver)) != len(MIGRATIONS):
         if found > len(MIGRATIONS):

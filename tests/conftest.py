@@ -1,0 +1,51 @@
+"""Fixtures that many tests share, and which tests run by default."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.catalogs import POSTGRES, SQLITE, CatalogPlace
+from tests.support.postgres import find_binaries, running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from laminae.catalog import Catalog
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long fault-injection runs are for `make chaos`, which names the marker."""
+    if "chaos" in config.getoption("markexpr"):
+        return
+    long = [item for item in items if item.get_closest_marker("chaos")]
+    items[:] = [item for item in items if not item.get_closest_marker("chaos")]
+    config.hook.pytest_deselected(items=long)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for the run, started when the first test asks for it."""
+    binaries = find_binaries()
+    if binaries is None:
+        missing = "PostgreSQL is not installed (initdb, pg_ctl): the catalog is NOT tested on it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with running_server(binaries) as url:
+        yield url
+
+
+@pytest.fixture(params=[SQLITE, pytest.param(POSTGRES, marks=pytest.mark.postgres)])
+def catalog_place(request: pytest.FixtureRequest, tmp_path: Path) -> CatalogPlace:
+    """A fresh home for each test, with its catalog on each backend in turn."""
+    url = request.getfixturevalue("postgres_url") if request.param == POSTGRES else None
+    return CatalogPlace(request.param, str(tmp_path / "home"), url)
+
+
+@pytest.fixture
+def catalog(catalog_place: CatalogPlace) -> Iterator[Catalog]:
+    with catalog_place.opened() as opened:
+        yield opened

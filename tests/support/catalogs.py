@@ -1,0 +1,136 @@
+"""Catalogs for tests: where one is, and the shortest way to write each update."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.catalog import open_catalog
+from laminae.catalog.model import HistoryChange, SourceRecord
+from laminae.catalog.updates import (
+    AddPending,
+    AddVersion,
+    CommitEpoch,
+    CreateSource,
+    DropObject,
+    PutSink,
+    PutView,
+    ResolvePending,
+)
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from laminae.catalog import Catalog
+
+SQLITE, POSTGRES = "sqlite", "postgres"
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPlace:
+    """What `open_catalog` takes; picklable, so that other processes can open the same catalog."""
+
+    backend: str
+    home: str
+    url: str | None
+
+    def open(self) -> Catalog:
+        return open_catalog(self.home, self.url)
+
+    def opened(self) -> AbstractContextManager[Catalog]:
+        return closing(self.open())
+
+
+def columns(*names: str) -> pa.Schema:
+    return pa.schema(
+        [pa.field(name, pa.int64(), metadata={"laminae:id": str(number)}) for number, name in enumerate(names, 1)]
+    )
+
+
+def added(*names: str) -> tuple[HistoryChange, ...]:
+    return tuple(HistoryChange("ColumnAdded", name, new_type="BIGINT") for name in names)
+
+
+def create(name: str, *names: str, options: tuple[tuple[str, str], ...] = ()) -> CreateSource:
+    names = names or ("id",)
+    return CreateSource(
+        name=name,
+        schema=columns(*names),
+        next_column_id=len(names) + 1,
+        options=options,
+        primary_key=(),
+        watermark=None,
+        history=added(*names),
+        compatibility="NONE",
+        applied_at=NOON,
+    )
+
+
+def evolve(source: SourceRecord, *names: str) -> AddVersion:
+    """The source's next version, with these columns added."""
+    return AddVersion(
+        source_id=source.id,
+        source_name=source.name,
+        expected_version=source.version,
+        schema=columns(*source.schema.names, *names),
+        next_column_id=source.next_column_id + len(names),
+        history=added(*names),
+        trigger="Ddl",
+        compatibility="BACKWARD",
+        forced=False,
+        applied_at=NOON + source.version * SECOND,
+    )
+
+
+def propose(source: SourceRecord, fingerprint: str = "f") -> AddPending:
+    return AddPending(
+        source_id=source.id,
+        source_name=source.name,
+        base_version=source.version,
+        schema=columns(*source.schema.names[:-1]),
+        fingerprint=fingerprint,
+        summary="DROP COLUMN",
+        reasons="a dropped column loses its values",
+        trigger="Data",
+        created_at=NOON,
+        schema_id=17,
+        registry_version=3,
+    )
+
+
+def resolve(source: SourceRecord, change_id: int, state: str = "confirmed") -> ResolvePending:
+    return ResolvePending(change_id, source.id, source.name, state, NOON + SECOND)
+
+
+def view(name: str, *, replaces: int | None = None, query: str = "SELECT 1") -> PutView:
+    return PutView(name, query, "CHANGES", (), "creating", (("orders", (1, 2)), ("other", ())), NOON, replaces)
+
+
+def sink(name: str) -> PutSink:
+    return PutSink(name, "orders", (("connector", "console"),), "live", NOON)
+
+
+def drop(kind: str, object_id: int, name: str = "x") -> DropObject:
+    return DropObject(kind, object_id, name, NOON + SECOND)
+
+
+def epoch(source: SourceRecord, batch: int, *, start: str = "0", end: str = "10") -> CommitEpoch:
+    return CommitEpoch(source.id, source.name, batch, start, end, source.version, 10, NOON)
+
+
+def made(catalog: Catalog, name: str = "orders", *names: str) -> SourceRecord:
+    """A new source in the catalog."""
+    catalog.commit([create(name, *names)])
+    return live(catalog, name)
+
+
+def live(catalog: Catalog, name: str = "orders") -> SourceRecord:
+    found = catalog.source(name)
+    assert found is not None
+    return found

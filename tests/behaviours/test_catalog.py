@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -22,11 +23,13 @@ from tests.support.catalogs import (
     view,
 )
 
-from laminae.catalog import Catalog
 from laminae.catalog.model import HistoryChange, HistoryRow, PendingState, WatermarkRecord
 from laminae.catalog.updates import PutSetting, RecordVerdict, SetPosition, SetSourceOptions
 from laminae.errors import ChangeNotPending, ConcurrentChange, DuplicateObject, InvalidName, UnknownObject
 from laminae.schema.evolvable import EvolutionTrigger
+
+if TYPE_CHECKING:
+    from laminae.catalog import Catalog
 
 HOSTILE = ["'; DROP TABLE sources; --", 'quo"te', "back\\slash", "naïve Ünïcode 表 🦆", "per%cent %s", "que?stion", " "]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.catalogs import NOON, SECOND
 
-from laminae.catalog import Catalog
 from laminae.catalog.model import Lease
 from laminae.catalog.updates import PutSetting
 from laminae.errors import LeaseHeld, LeaseLost
+
+if TYPE_CHECKING:
+    from laminae.catalog import Catalog
 
 TTL = timedelta(seconds=15)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.support.catalogs import NOON, create, drop, epoch, evolve, live, made, sink, view
 
-from laminae.catalog import Catalog
 from laminae.catalog.updates import PutSetting, SetPosition, SetSinkProgress, SetViewState
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DuplicateObject
+
+if TYPE_CHECKING:
+    from laminae.catalog import Catalog
 
 
 def test_a_view_is_read_back_as_declared(catalog: Catalog) -> None:

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 _DEBIAN = Path("/usr/lib/postgresql")
 _UNPRIVILEGED = ("postgres", "nobody")
 # No durability: a test kills clients, never the server. Little memory: CI machines are small.
-_SETTINGS = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=50")
+_SETTINGS = (
+    "fsync=off",
+    "full_page_writes=off",
+    "synchronous_commit=off",
+    "autovacuum=off",
+    "shared_buffers=16MB",
+    "max_connections=50",
+)
 
 
 def find_binaries() -> Path | None:

@@ -242,7 +242,8 @@ class Values:
             case AvroRecord(_, fields):
                 return {field.name: self.of(field.type, depth + 1) for field in fields}
             case AvroUnion(branches):
-                branch = branches[0] if depth > 6 else self.draw(st.sampled_from(branches))
+                ends = [branch for branch in branches if branch.branch_name == "null"] if depth > 6 else []
+                branch = self.draw(st.sampled_from(ends or branches))
                 value = self.of(branch, depth + 1)
                 return None if branch.branch_name == "null" else (branch.branch_name, value)
 
@@ -270,10 +271,14 @@ def test_data_of_the_old_schema_is_read_where_the_answer_is_compatible(data, pai
     reader, writer = pair
     assume(reads(reader, writer))
     value = Values(data.draw, parse_avro(text(writer))).of(parse_avro(text(writer)).root)
+    try:
+        parsed_reader, parsed_writer = (fastavro.parse_schema(source) for source in (reader, writer))
+    except fastavro.schema.UnknownType:
+        assume(False)  # that parser wants a type defined before it is used; Java 1.12 does not
     stream = io.BytesIO()
-    fastavro.schemaless_writer(stream, writer, value)
+    fastavro.schemaless_writer(stream, parsed_writer, value)
     stream.seek(0)
-    fastavro.schemaless_reader(stream, writer, reader)
+    fastavro.schemaless_reader(stream, parsed_writer, parsed_reader)
 
 
 JSON = st.recursive(

@@ -110,13 +110,16 @@ def _primitives(reader: AvroDefinite, writer: AvroDefinite, schemas: Schemas) ->
 
 
 def _arrays(reader: AvroDefinite, writer: AvroDefinite, schemas: Schemas) -> Iterator[Demand]:
-    pair = schemas.pair(cast(AvroArray, reader).items, cast(AvroArray, writer).items)
-    yield Need((pair,), "/items", "element")
+    return _inner(cast(AvroArray, reader).items, cast(AvroArray, writer).items, schemas, "/items", "element")
 
 
 def _maps(reader: AvroDefinite, writer: AvroDefinite, schemas: Schemas) -> Iterator[Demand]:
-    pair = schemas.pair(cast(AvroMap, reader).values, cast(AvroMap, writer).values)
-    yield Need((pair,), "/values", "value")
+    return _inner(cast(AvroMap, reader).values, cast(AvroMap, writer).values, schemas, "/values", "value")
+
+
+def _inner(reader: AvroType, writer: AvroType, schemas: Schemas, path: str, field_path: str) -> Iterator[Demand]:
+    if not is_readable(reader, writer):
+        yield Need((schemas.pair(reader, writer),), path, field_path)
 
 
 def _names(reader: AvroNamed, writer: AvroNamed) -> Iterator[Fault]:

@@ -1,8 +1,7 @@
-"""Hypothesis strategies for schemas, pairs of related schemas, and rows; and a row-by-row oracle of the projection."""
+"""Hypothesis strategies for schemas, pairs of related schemas, and batches."""
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -17,23 +16,18 @@ LEAVES = [
 ]  # fmt: skip
 
 
-def _metadata(node_id: int | None, default: str | None) -> dict[str, str] | None:
-    found = {}
-    if node_id is not None:
-        found["laminae:id"] = str(node_id)
-    if default is not None:
-        found["laminae:default"] = default
-    return found or None
+def _default(text: str | None) -> dict[str, str] | None:
+    return None if text is None else {"laminae:default": text}
 
 
 @st.composite
-def types(draw, ids, depth: int = 3):
+def types(draw, depth: int = 3):
     if depth == 0 or draw(st.integers(0, 9)) < 6:
         return draw(st.sampled_from(LEAVES))
     shape = draw(st.sampled_from(["struct", "list", "large_list", "map", "fixed"]))
     if shape == "struct":
-        return pa.struct(draw(fields(ids, depth - 1, 0, 3)))
-    inner = draw(types(ids, depth - 1))
+        return pa.struct(draw(fields(depth - 1, 0, 3)))
+    inner = draw(types(depth - 1))
     element = pa.field("element", inner, draw(st.booleans()) or pa.types.is_null(inner))
     if shape == "list":
         return pa.list_(element)
@@ -52,15 +46,14 @@ DEFAULTS = {
 
 
 @st.composite
-def fields(draw, ids, depth: int = 3, least: int = 0, most: int = 5):
+def fields(draw, depth: int = 3, least: int = 0, most: int = 5):
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=least, max_size=most))
     made = []
     for name in names:
-        kind = draw(types(ids, depth))
+        kind = draw(types(depth))
         nullable = draw(st.booleans()) or pa.types.is_null(kind)
         default = draw(st.sampled_from([None, None, *DEFAULTS.get(str(kind), [])]))
-        node_id = draw(st.sampled_from(ids)) if ids else None
-        made.append(pa.field(name, kind, nullable, _metadata(node_id, default)))
+        made.append(pa.field(name, kind, nullable, _default(default)))
     return made
 
 
@@ -82,7 +75,7 @@ def _with_fresh_ids(schema: pa.Schema, wanted: list[int]) -> pa.Schema:
 
 @st.composite
 def schemas(draw, depth: int = 3):
-    schema = pa.schema(draw(fields([], depth)))
+    schema = pa.schema(draw(fields(depth)))
     if draw(st.booleans()):
         schema = _with_fresh_ids(schema, draw(st.permutations(range(1, 9))))
     return schema
@@ -108,12 +101,12 @@ def _edited(draw, siblings, depth: int):
         if edit == "null":
             field = field.with_nullable(not field.nullable or pa.types.is_null(field.type))
         elif edit == "type":
-            kind = draw(types([], 1))
+            kind = draw(types(1))
             field = pa.field(field.name, kind, field.nullable or pa.types.is_null(kind), _identity(field))
         elif edit == "default":
             choices = [None, *DEFAULTS.get(str(field.type), [])]
             default = draw(st.sampled_from(choices))
-            field = field.with_metadata({**_identity(field), **(_metadata(None, default) or {})})
+            field = field.with_metadata({**_identity(field), **(_default(default) or {})})
         elif edit == "rename":
             free = [n for n in [*NAMES, "x", "y"] if n not in {f.name for f in [*siblings, *result]}]
             field = field.with_name(draw(st.sampled_from(free))) if free else field
@@ -124,7 +117,7 @@ def _edited(draw, siblings, depth: int):
     for name in draw(st.lists(st.sampled_from(["n1", "n2", "n3"]), unique=True, max_size=2)):
         if name not in taken:
             at = draw(st.integers(0, len(result)))
-            result.insert(at, draw(fields([], 1, 1, 1))[0].with_name(name))
+            result.insert(at, draw(fields(1, 1, 1))[0].with_name(name))
     if draw(st.integers(0, 3)) == 0:
         result = draw(st.permutations(result))
     return result
@@ -185,15 +178,3 @@ def batches(draw, schema: pa.Schema):
         return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     return batch.slice(draw(st.integers(0, rows))) if rows else batch
-
-
-def default_value(field: pa.Field):
-    text = (field.metadata or {}).get(b"laminae:default")
-    if text is None:
-        return None
-    value = json.loads(text)
-    if pa.types.is_decimal(field.type):
-        return Decimal(value)
-    if pa.types.is_date(field.type):
-        return pa.scalar(value, pa.string()).cast(field.type).as_py()
-    return value

@@ -139,9 +139,9 @@ def _type(arrow: pa.Field, node: Column, old_path: Path, new_path: Path, edits: 
     retyped = edits.types.get(new_path)
     if retyped is not None:
         edits.used(retyped)
-        if not (isinstance(retyped, TypeWidened) and retyped.is_physical and node.children):
+        if not (isinstance(retyped, TypeWidened) and retyped.is_physical and node.is_nested):
             return without_ids(pa.field("", retyped.new_type), edits.kept_ids).type
-    if not node.children:
+    if not node.is_nested:
         return arrow.type
     if node.kind == "struct":
         return pa.struct(_siblings(list(arrow.type), node.children, old_path, new_path, edits))

@@ -50,6 +50,11 @@ class Column:
     children: tuple[Column, ...]
 
     @property
+    def is_nested(self) -> bool:
+        """Whether columns can lie inside; a struct without fields is nested too."""
+        return bool(self.children) or self.kind == "struct"
+
+    @property
     def is_required(self) -> bool:
         """Whether a record without this column has no value to give it."""
         return not self.nullable and self.default is None

@@ -113,9 +113,9 @@ def _step(old: Column, new: Column, source: int, path: Path) -> Step:
             return Fill(new, path)
         case TypeRelation.WIDER | TypeRelation.NARROWER:
             return Cast(new, path, source)
-        case TypeRelation.PHYSICAL if not new.children:
+        case TypeRelation.PHYSICAL if not new.is_nested:
             return Cast(new, path, source)
-        case TypeRelation.SAME if not new.children:
+        case TypeRelation.SAME if not new.is_nested:
             return Keep(new, path, source)
     if new.kind == "struct":
         children = _siblings(old.children, new.children, path)
@@ -173,7 +173,7 @@ def _fill(step: Fill, rows: int, hidden: int) -> pa.Array:
 
 
 def _cast(array: pa.Array, step: Cast) -> pa.Array:
-    if pa.types.is_null(array.type):
+    if array.null_count == len(array):
         return pa.nulls(len(array), step.target.type)
     try:
         return array.cast(step.target.type)

@@ -14,7 +14,7 @@ from laminae.ddl.clauses import Clause, Column, Span, Typed, Value, by_kind, tak
 from laminae.ddl.faults import Fault
 from laminae.ddl.literals import read_count
 from laminae.ddl.terminals import LEXEME_OR_TRIVIA
-from laminae.ddl.type_builder import TypeBuilder, offset_of
+from laminae.ddl.type_builder import TypeBuilder, nullable, offset_of
 
 if TYPE_CHECKING:
     from lark import Token
@@ -121,7 +121,7 @@ class Builder(TypeBuilder):
     def column(self, name: Token, typed: Typed, *clauses: Clause) -> Column:
         given = by_kind(clauses)
         key = given.get("PRIMARY KEY")
-        definition = st.ColumnDef(str(name), typed.type, _nullable(given), _default(given))
+        definition = st.ColumnDef(str(name), typed.type, nullable(given, typed), _default(given))
         return Column(definition, key and key._replace(value=(str(name),)))
 
     def key(self, word: Token) -> Clause:
@@ -150,7 +150,7 @@ class Builder(TypeBuilder):
             str(source),
             _plain(path),
             typed.type,
-            _nullable(given),
+            nullable(given, typed),
             _default(given),
             cast("st.Position | None", value_of(given, "FIRST or AFTER")),
             bool(if_not_exists),
@@ -260,10 +260,6 @@ class Builder(TypeBuilder):
 
 def _plain(names: Iterable[Token]) -> st.Path:
     return tuple(map(str, names))
-
-
-def _nullable(given: dict[str, Clause]) -> bool:
-    return value_of(given, "NOT NULL") is not False
 
 
 def _default(given: dict[str, Clause]) -> st.Literal | None:

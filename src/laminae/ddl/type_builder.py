@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from laminae.ddl.clauses import Clause, Span, Typed, Value, by_kind, takes_children
 from laminae.ddl.faults import Fault
 from laminae.ddl.intervals import read_interval
@@ -18,7 +20,6 @@ from laminae.errors import InvalidSchema
 from laminae.schema import types
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lark import Token
 
 MAX_TYPE_DEPTH = 100
@@ -57,6 +58,8 @@ class TypeBuilder:
 
     def map_type(self, word: Token, key: Typed, value: Typed) -> Typed:
         depth = _deeper(word, key, value)
+        if pa.types.is_null(key.type):
+            raise Fault(offset_of(word), "the key of a MAP cannot be VOID", "expected a key type with values")
         return Typed(types.map_type(key.type, value.type), depth)
 
     def struct_type(self, word: Token, *fields: tuple[Typed, pa.Field]) -> Typed:
@@ -66,7 +69,7 @@ class TypeBuilder:
     def struct_field(self, name: Token, typed: Typed, *clauses: Clause) -> tuple[Typed, pa.Field]:
         given = by_kind(clauses)
         comment = str(given["COMMENT"].value) if "COMMENT" in given else None
-        return typed, types.struct_field(str(name), typed.type, "NOT NULL" not in given, comment)
+        return typed, types.struct_field(str(name), typed.type, nullable(given, typed), comment)
 
     def comment(self, word: Token, text: Token) -> Clause:
         return Clause("COMMENT", offset_of(word), str(text))
@@ -109,6 +112,15 @@ class TypeBuilder:
     def interval_literal(self, sign: Token | None, span: Span) -> Value:
         value = timedelta(microseconds=span.interval.microseconds)
         return Value(-value if sign else value)
+
+
+def nullable(given: dict[str, Clause], typed: Typed) -> bool:
+    clause = given.get("NOT NULL")
+    if clause is None or clause.value is True:
+        return True
+    if pa.types.is_null(typed.type):
+        raise Fault(clause.offset, "a VOID column holds only NULL, so it cannot be NOT NULL", "expected another type")
+    return False
 
 
 def _named(name: str, arguments: tuple[int, ...], offset: int) -> pa.DataType:

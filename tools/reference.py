@@ -1,0 +1,193 @@
+"""Write the reference pages from the tables in the code: `make docs`. With `--check`, only say which are out of date.
+
+Every fact on these pages comes from a table that the program itself reads; only headings and notes are written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laminae.engine.options import PASSED_THROUGH, SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
+from laminae.errors import ERRORS, LaminaeError
+from laminae.schema.compatibility import RULES, CompatibilityMode, Rule, RuleRow, RuleSet
+from laminae.schema.types import FOREIGN_NAMES, TYPES
+from laminae.schema.widening import LAYOUTS, LIST_LAYOUTS, WIDENINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+PAGES_DIR = Path(__file__).resolve().parent.parent / "docs" / "reference"
+MADE = "<!-- Made by `make docs` from the tables in the code. Change the table, not this page. -->"
+
+MODES = (CompatibilityMode.BACKWARD, CompatibilityMode.FORWARD, CompatibilityMode.FULL, CompatibilityMode.NONE)
+
+
+def compatibility_page() -> str:
+    answers = [(said, *(row.answer(mode).value for mode in MODES)) for said, row in _judged()]
+    reasons = [(said, row.why, row.remedy or "-") for said, row in _judged()]
+    return _page(
+        "Compatibility",
+        "What a mode says to each kind of change. `ok`: applied. `confirm`: applied when a person typed it as DDL, "
+        "otherwise it waits in `laminar_catalog.pending_changes`. `no`: refused, unless the statement says FORCE and "
+        "NONE would not refuse it too.",
+        _table(("change", *MODES), answers),
+        "A `_TRANSITIVE` mode gives the same answers, against every earlier version instead of the latest alone. "
+        "The two rule sets differ in dropped columns and nowhere else; "
+        "`compatibility_rules` chooses one, and `seed` is the default.",
+        "## Why, and what to do",
+        _table(("change", "why", "what to do when a mode refuses it"), reasons),
+    )
+
+
+def _judged() -> Iterable[tuple[str, RuleRow]]:
+    """Each rule once, or once per rule set where the two differ."""
+    for rule in Rule:
+        rows = {rules: RULES[rules][rule] for rules in RuleSet}
+        if len(set(rows.values())) == 1:
+            yield rule, rows[RuleSet.SEED]
+        else:
+            yield from ((f"{rule} (rules `{rules}`)", row) for rules, row in rows.items())
+
+
+def widening_page() -> str:
+    parts = [
+        "Which type may become which without losing a value, as `is_safe_widening(old, new, system)` answers. "
+        "`arrow` is laminae's own table: a change it lists is `TypeWidened`; the other tables are the limits of the "
+        "format or table a stream comes from. Type names are Arrow's. Structs, lists and maps widen when what is "
+        "inside them does. A type is not a widening of itself."
+    ]
+    for system, widening in WIDENINGS.items():
+        rows = [(_code(old), ", ".join(map(_code, new.split()))) for old, new in widening.pairs.items()]
+        rules = [f"- {_text(rule)}" for rule in widening.rules]
+        parts += [f"## {system}", _table(("from", "to"), rows), *(["Also:", "\n".join(rules)] if rules else [])]
+    layouts = [*(sorted(layout) for layout in LAYOUTS), sorted(LIST_LAYOUTS)]
+    return _page(
+        "Widening",
+        *parts,
+        "## Layouts",
+        "The same values in another memory layout: both directions are compatible under every mode.",
+        "\n".join(f"- {', '.join(map(_code, layout))}" for layout in layouts),
+    )
+
+
+def errors_page() -> str:
+    parts = [
+        "Every error is a `LaminaeError` with a stable `code`, the `params` behind its text, a `message` and a "
+        "`remedy`. The class of each is in `laminae.errors`."
+    ]
+    for code, row in ERRORS.items():
+        facts = {
+            "Class": _code(LaminaeError.classes[code].__name__),
+            "Message": _text(row.message.replace("\n", " ")),
+            "Parameters": ", ".join(map(_code, row.parameters)) or "none",
+            "Remedy": _remedy(row.remedy),
+        }
+        parts += [f"## {code}", "\n".join(f"- {name}: {told}" for name, told in facts.items())]
+    return _page("Errors", *parts)
+
+
+def _remedy(remedy: str) -> str:
+    """A remedy that is nothing but a parameter is written where the error is raised."""
+    return "said by the error itself" if remedy == "{advice}" else _text(remedy.replace("{{", "{").replace("}}", "}"))
+
+
+def options_page() -> str:
+    return _page(
+        "Options and settings",
+        "Names are checked, values are checked, and a literal secret is refused: write `'${env:NAME}'` or "
+        "`'${file:/path}'`. Options of connectors, views and sinks are kept in the catalog already; what they "
+        "describe comes with the Spark pipelines.",
+        "## Of a source",
+        "`CREATE SOURCE ... WITH (...)`, `ALTER SOURCE ... SET (...)`",
+        _options(SOURCE_OPTIONS),
+        "## Of a materialized view",
+        _options(VIEW_OPTIONS),
+        "## Of a sink",
+        _options(SINK_OPTIONS),
+        "## Settings of a home",
+        "`SET name = value`",
+        _options(SETTINGS),
+        "## Passed through",
+        f"Any option that begins with {', '.join(map(_code, PASSED_THROUGH))} goes to that library as it is.",
+    )
+
+
+def _options(table: Mapping[str, OptionRow]) -> str:
+    rows = [
+        (_code(name), _text(row.expectation), _code(row.default) if row.default else "-", _text(row.meaning))
+        for name, row in table.items()
+    ]
+    return _table(("name", "value", "default", "meaning"), rows)
+
+
+def types_page() -> str:
+    numbers = {0: "-", 1: "(n)", 2: "(p, s)"}
+    rows = [
+        (_code(row.name), ", ".join(map(_code, row.aliases)) or "-", numbers[row.max_arguments], _code(str(row.arrow)))
+        for row in TYPES
+    ]
+    foreign = [(_code(name), _code(sql)) for name, sql in FOREIGN_NAMES.items()]
+    return _page(
+        "SQL types",
+        "The names are Spark's. A type is printed under its first name, whichever was typed.",
+        _table(("type", "also read", "numbers", "Arrow type"), rows),
+        "Nested types are `ARRAY<T>`, `MAP<K, V>` and `STRUCT<name: T [NOT NULL] [COMMENT 'text'], ...>`. "
+        "The length of VARCHAR and the precision of TIME are read and not enforced.",
+        "## Names of other systems",
+        "These are not read. The error that refuses one suggests the name on the right.",
+        _table(("typed", "suggested"), foreign),
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "compatibility.md": compatibility_page,
+    "widening.md": widening_page,
+    "errors.md": errors_page,
+    "options.md": options_page,
+    "types.md": types_page,
+}
+
+
+def stale_pages(directory: Path) -> list[Path]:
+    """The pages whose file is missing or says something else than the code."""
+    paths = {directory / name: page for name, page in PAGES.items()}
+    return [path for path, page in paths.items() if not path.exists() or path.read_text(encoding="utf-8") != page()]
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", MADE, *parts]) + "\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _text(text: str) -> str:
+    """Words in angle brackets would be taken for HTML."""
+    return text.replace("<", "&lt;")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a page is out of date")
+    stale = stale_pages(PAGES_DIR)
+    if parser.parse_args(arguments).check:
+        for path in stale:
+            print(f"docs/reference/{path.name} differs from the tables in the code: run `make docs`")
+        return 1 if stale else 0
+    PAGES_DIR.mkdir(parents=True, exist_ok=True)
+    for path in stale:
+        path.write_text(PAGES[path.name](), encoding="utf-8")
+        print(f"wrote docs/reference/{path.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

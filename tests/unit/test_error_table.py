@@ -1,0 +1,96 @@
+"""The error table: every row has a class, a text and a remedy, and survives a trip to another process."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+
+import pytest
+from tools.check_errors import NOT_RAISED_YET, constructions, parameter_problems, table_problems, use_problems
+
+from laminae.errors import ERRORS, LaminaeError
+
+
+def example(code: str) -> LaminaeError:
+    return LaminaeError.classes[code](**{name: f"<{name}>" for name in ERRORS[code].parameters})
+
+
+def complaints(source: str) -> list[str]:
+    return list(parameter_problems(constructions(ast.parse(source), "file.py")))
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_code_is_upper_snake_case(code: str) -> None:
+    assert re.fullmatch(r"[A-Z]+(_[A-Z]+)*", code)
+
+
+def test_every_code_has_exactly_one_class() -> None:
+    codes = [error.code for error in LaminaeError.__subclasses__()]
+    assert sorted(codes) == sorted(ERRORS)
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_error_shows_code_message_and_remedy(code: str) -> None:
+    error = example(code)
+    assert str(error) == f"[{code}] {error.message}\n  remedy: {error.remedy}"
+    assert error.message.strip()
+    assert error.remedy.strip()
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_every_parameter_is_shown(code: str) -> None:
+    error = example(code)
+    assert [name for name in ERRORS[code].parameters if f"<{name}>" not in str(error)] == []
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_error_survives_pickling(code: str) -> None:
+    error = example(code)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.params, str(copy)) == (type(error), error.params, str(error))
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_wrong_parameters_are_refused(code: str) -> None:
+    error, params = LaminaeError.classes[code], example(code).params
+    with pytest.raises(TypeError, match="surplus"):
+        error(**params, surplus=1)
+    missing = next(iter(params))
+    with pytest.raises(TypeError, match=missing):
+        error(**{name: value for name, value in params.items() if name != missing})
+
+
+def test_check_finds_a_construction_with_wrong_parameters() -> None:
+    assert complaints("raise UnknownColumn(source=s, path=p, suggestion='')") == []
+    assert complaints("refusal = errors.UnknownColumn(source=s, path=p)") == [
+        "file.py:1: UNKNOWN_COLUMN needs exactly ['path', 'source', 'suggestion'], differs in ['suggestion']"
+    ]
+
+
+@pytest.mark.parametrize("text", ["raise UnknownColumn", "raise UnknownColumn(**facts)", "UnknownColumn(s, p, '')"])
+def test_check_finds_a_construction_that_does_not_name_its_parameters(text: str) -> None:
+    (complaint,) = complaints(text)
+    assert "without naming its parameters" in complaint
+
+
+def test_check_follows_a_class_imported_under_another_name() -> None:
+    assert len(complaints("from laminae.errors import UnknownColumn as Missing\nraise Missing(path=p)")) == 1
+
+
+def test_check_finds_an_error_without_an_entry_in_the_docs() -> None:
+    page = [f"## {code}" for code in ERRORS if code != "LEASE_HELD"]
+    assert list(table_problems(page)) == ["LEASE_HELD: has no entry in docs/reference/errors.md, run `make docs`"]
+
+
+def test_check_finds_errors_that_no_test_names() -> None:
+    used = set(ERRORS) - NOT_RAISED_YET
+    assert list(use_problems(used, used)) == []
+    assert list(use_problems(used, used - {"LEASE_HELD"})) == ["LEASE_HELD: no test names LeaseHeld"]
+
+
+def test_check_wants_the_list_of_unused_errors_kept_short() -> None:
+    used = set(ERRORS) - NOT_RAISED_YET
+    (complaint,) = use_problems(used | {"INFERENCE_FAILED"}, set(ERRORS))
+    assert "take it off NOT_RAISED_YET" in complaint
+    assert list(use_problems(used - {"LEASE_HELD"}, used)) == ["LEASE_HELD: nothing in src makes it"]

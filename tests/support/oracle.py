@@ -75,8 +75,7 @@ def _value(old: pa.DataType, new: pa.DataType, value):
     if pa.types.is_struct(new):
         return _struct(list(old), list(new), value)
     if pa.types.is_map(new):
-        pairs = [(_value(old.key_type, new.key_type, k), _item(old.item_field, new.item_field, v)) for k, v in value]
-        return pairs
+        return [(_value(old.key_type, new.key_type, k), _item(old.item_field, new.item_field, v)) for k, v in value]
     if hasattr(new, "value_field"):
         return [_item(old.value_field, new.value_field, item) for item in value]
     try:

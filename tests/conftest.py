@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.support.catalogs import POSTGRES, SQLITE, CatalogPlace
 from tests.support.postgres import find_binaries, running_server
 

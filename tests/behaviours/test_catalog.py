@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+
+from laminae.catalog.model import HistoryChange, HistoryRow, PendingState, WatermarkRecord
+from laminae.catalog.updates import PutSetting, RecordVerdict, SetPosition, SetSourceOptions
+from laminae.errors import ChangeNotPending, ConcurrentChange, DuplicateObject, InvalidName, UnknownObject
+from laminae.schema.evolvable import EvolutionTrigger
 from tests.support.catalogs import (
     NOON,
     SECOND,
@@ -22,11 +27,6 @@ from tests.support.catalogs import (
     sink,
     view,
 )
-
-from laminae.catalog.model import HistoryChange, HistoryRow, PendingState, WatermarkRecord
-from laminae.catalog.updates import PutSetting, RecordVerdict, SetPosition, SetSourceOptions
-from laminae.errors import ChangeNotPending, ConcurrentChange, DuplicateObject, InvalidName, UnknownObject
-from laminae.schema.evolvable import EvolutionTrigger
 
 if TYPE_CHECKING:
     from laminae.catalog import Catalog

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.catalogs import NOON, SECOND
 
 from laminae.catalog.model import Lease
 from laminae.catalog.updates import PutSetting
 from laminae.errors import LeaseHeld, LeaseLost
+from tests.support.catalogs import NOON, SECOND
 
 if TYPE_CHECKING:
     from laminae.catalog import Catalog

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.catalogs import NOON, create, drop, epoch, evolve, live, made, sink, view
 
 from laminae.catalog.updates import PutSetting, SetPosition, SetSinkProgress, SetViewState
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DuplicateObject
+from tests.support.catalogs import NOON, create, drop, epoch, evolve, live, made, sink, view
 
 if TYPE_CHECKING:
     from laminae.catalog import Catalog

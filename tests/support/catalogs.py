@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from laminae.catalog import open_catalog
 from laminae.catalog.model import HistoryChange, SourceRecord
+from laminae.catalog.store import SqlCatalog
 from laminae.catalog.updates import (
     AddPending,
     AddVersion,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from laminae.catalog import Catalog
+    from laminae.catalog.driver import Driver
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -47,10 +49,18 @@ class CatalogPlace:
         return closing(self.open())
 
 
-def columns(*names: str) -> pa.Schema:
-    return pa.schema(
-        [pa.field(name, pa.int64(), metadata={"laminae:id": str(number)}) for number, name in enumerate(names, 1)]
-    )
+def driver_of(catalog: Catalog) -> Driver:
+    """What is beneath, for tests that do harm from outside."""
+    assert isinstance(catalog, SqlCatalog)
+    return catalog._driver
+
+
+def columns(*names: str, after: pa.Schema | None = None) -> pa.Schema:
+    """BIGINT columns with ids from 1 on, behind those of another schema."""
+    schema = pa.schema([]) if after is None else after
+    for name in names:
+        schema = schema.append(pa.field(name, pa.int64(), metadata={"laminae:id": str(len(schema) + 1)}))
+    return schema
 
 
 def added(*names: str) -> tuple[HistoryChange, ...]:
@@ -78,7 +88,7 @@ def evolve(source: SourceRecord, *names: str) -> AddVersion:
         source_id=source.id,
         source_name=source.name,
         expected_version=source.version,
-        schema=columns(*source.schema.names, *names),
+        schema=columns(*names, after=source.schema),
         next_column_id=source.next_column_id + len(names),
         history=added(*names),
         trigger="Ddl",

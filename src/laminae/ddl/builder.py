@@ -1,4 +1,4 @@
-"""Builds statements while the text is read: one method for each rule of grammar.lark that makes a value.
+"""Builds statements about sources while the text is read: one method for each rule of grammar.lark.
 
 It checks what the text alone can tell (a clause given twice, a mode that does not exist). What exists is unknown here.
 """
@@ -13,8 +13,8 @@ from laminae.ddl import statements as st
 from laminae.ddl.clauses import Clause, Column, Span, Typed, Value, by_kind, takes_children, value_of
 from laminae.ddl.faults import Fault
 from laminae.ddl.literals import read_count
-from laminae.ddl.terminals import LEXEME_OR_TRIVIA
-from laminae.ddl.type_builder import TypeBuilder, nullable, offset_of
+from laminae.ddl.type_builder import nullable, offset_of
+from laminae.ddl.view_builder import ViewBuilder
 
 if TYPE_CHECKING:
     from lark import Token
@@ -43,15 +43,12 @@ _KINDS = {
 
 
 @takes_children
-class Builder(TypeBuilder):
+class Builder(ViewBuilder):
     def statements(self, *found: st.Statement | None) -> tuple[st.Statement, ...]:
         return tuple(statement for statement in found if statement is not None)
 
     def explain(self, statement: st.Statement) -> st.Explain:
         return st.Explain(statement)
-
-    def query(self, token: Token) -> st.Query:
-        return st.Query(_balanced(token))
 
     def create_source(
         self,
@@ -72,34 +69,8 @@ class Builder(TypeBuilder):
             bool(if_not_exists),
         )
 
-    def create_view(
-        self,
-        or_replace: Token | None,
-        if_not_exists: bool | None,
-        name: Token,
-        options: tuple[st.Option, ...] | None,
-        query: Token,
-        emit: st.Emit | None,
-    ) -> st.CreateView:
-        if or_replace is not None and if_not_exists:
-            raise Fault(offset_of(or_replace), "OR REPLACE contradicts IF NOT EXISTS", "expected only one of them")
-        return st.CreateView(
-            str(name), _balanced(query), options or (), emit, or_replace is not None, bool(if_not_exists)
-        )
-
-    def create_sink(
-        self, if_not_exists: bool | None, name: Token, relation: Token, options: tuple[st.Option, ...] | None
-    ) -> st.CreateSink:
-        return st.CreateSink(str(name), str(relation), options or (), bool(if_not_exists))
-
     def drop(self, kind: st.ObjectKind, if_exists: bool | None, name: Token, behaviour: Token | None) -> st.Drop:
         return st.Drop(kind, str(name), bool(if_exists), st.DropBehaviour[behaviour.type] if behaviour else None)
-
-    def resume_view(self, name: Token) -> st.ResumeView:
-        return st.ResumeView(str(name))
-
-    def set_setting(self, name: Token, value: str) -> st.SetSetting:
-        return st.SetSetting(_option_name(name), value)
 
     def describe(self, name: Token) -> st.DescribeSource:
         return st.DescribeSource(str(name))
@@ -216,44 +187,6 @@ class Builder(TypeBuilder):
     def flag(self, word: Token) -> Clause:
         return Clause(word.type, offset_of(word))
 
-    def options(self, *found: tuple[Token, st.Option]) -> tuple[st.Option, ...]:
-        by_kind(Clause(f"option {option.name}", offset_of(name)) for name, option in found)
-        return tuple(option for _, option in found)
-
-    def option(self, name: Token, value: str) -> tuple[Token, st.Option]:
-        return name, st.Option(_option_name(name), value)
-
-    def option_string(self, value: Token) -> str:
-        return str(value)
-
-    def option_number(self, sign: Token | None, number: Token) -> str:
-        return f"-{number}" if sign == "-" else str(number)
-
-    def option_word(self, word: Token) -> str:
-        return word.lower()
-
-    setting_word = option_string
-
-    def emit_changes(self) -> st.EmitChanges:
-        return st.EmitChanges()
-
-    def emit_on_update(self) -> st.EmitOnUpdate:
-        return st.EmitOnUpdate()
-
-    def emit_on_watermark(self) -> st.EmitOnWatermark:
-        return st.EmitOnWatermark()
-
-    def emit_on_window_close(self) -> st.EmitOnWindowClose:
-        return st.EmitOnWindowClose()
-
-    def emit_final(self) -> st.EmitFinal:
-        return st.EmitFinal()
-
-    def emit_every(self, span: Span) -> st.EmitEvery:
-        if span.interval.microseconds <= 0:
-            raise Fault(span.offset, "EMIT EVERY needs a time to wait", "expected an interval greater than 0")
-        return st.EmitEvery(span.interval)
-
     def path(self, *names: Token) -> Names:
         return names
 
@@ -264,26 +197,3 @@ def _plain(names: Iterable[Token]) -> st.Path:
 
 def _default(given: dict[str, Clause]) -> st.Literal | None:
     return cast("st.Literal | None", value_of(given, "DEFAULT"))
-
-
-def _option_name(name: Token) -> str:
-    if not name:
-        raise Fault(offset_of(name), "an option name cannot be empty", "expected a name such as connector")
-    return str(name)
-
-
-def _balanced(query: Token) -> str:
-    """The query's text. A ';' inside parentheses would have cut it in two, so every parenthesis must be closed."""
-    if "(" not in query and ")" not in query:
-        return str(query)
-    opened: list[int] = []
-    for lexeme in LEXEME_OR_TRIVIA.finditer(query):
-        if lexeme.group() == "(":
-            opened.append(lexeme.start())
-        elif lexeme.group() == ")":
-            if not opened:
-                raise Fault(offset_of(query) + lexeme.start(), "this ')' closes nothing", "expected a '(' before it")
-            opened.pop()
-    if opened:
-        raise Fault(offset_of(query) + opened[-1], "this '(' is never closed", "expected a ')' before the end")
-    return str(query)

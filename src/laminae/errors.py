@@ -187,7 +187,7 @@ class EvolutionRejected(LaminaeError):
     code = "EVOLUTION_REJECTED"
 
 
-class IncompatibleChange(LaminaeError):
+class IncompatibleChange(EvolutionRejected):
     code = "INCOMPATIBLE_CHANGE"
 
 

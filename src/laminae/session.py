@@ -59,8 +59,12 @@ class Database:
 
     def sql(self, text: str) -> Result:
         """Run every statement of `text`; the result is that of the last one."""
+        statements = ddl.parse(text)
+        for statement in statements:
+            if isinstance(statement, ddl.Query | ddl.CreateView):
+                parse_query(statement.text if isinstance(statement, ddl.Query) else statement.query)
         result = Result(table_of(DONE, ()))
-        for statement in ddl.parse(text):
+        for statement in statements:
             result = Result(self._answer(statement))
         return result
 

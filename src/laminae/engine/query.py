@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from sqlglot import exp
 
 from laminae.errors import QueryFailed
@@ -15,10 +14,12 @@ from laminae.errors import QueryFailed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "threads": "1",
-    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
 }
 
 
@@ -33,7 +34,7 @@ def run_query(query: exp.Query, relations: Mapping[tuple[str, str], pa.Table]) -
             for key, table in relations.items():
                 connection.register(names[key], table)
             connection.execute("SET TimeZone = 'UTC'")
-            return pa.table(connection.execute(text).to_arrow_table())
+            return connection.sql(text).to_arrow_table()
     except Exception as problem:  # any text may reach sqlglot and DuckDB; what they raise is the answer
         raise QueryFailed(problem=str(problem).split("\n\n")[0]) from problem
 

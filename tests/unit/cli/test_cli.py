@@ -1,0 +1,116 @@
+"""The command line: what it prints and with which code it ends."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from laminae.cli import doctor, main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LAMINAE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["laminae", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def orders(run):
+    assert run("sql", "CREATE SOURCE orders (id BIGINT, amount INT)")[0] == 0
+    return run
+
+
+def test_sql_prints_the_answer_of_the_last_statement(orders):
+    code, out, _ = orders("sql", "ALTER SOURCE orders ADD COLUMN c STRING; SHOW SOURCES")
+    assert code == 0
+    assert "orders" in out
+    assert "push" in out
+
+
+def test_sql_reads_a_file(orders, tmp_path):
+    script = tmp_path / "change.sql"
+    script.write_text("ALTER SOURCE orders ADD COLUMN c STRING -- a comment\n;")
+    code, out, _ = orders("sql", "--file", str(script), "--json")
+    assert (code, json.loads(out)[0]["version"]) == (0, 2)
+
+
+def test_a_file_that_cannot_be_read_is_wrong_use(run, tmp_path):
+    assert run("sql", "--file", str(tmp_path / "nope.sql"))[0] == 2
+
+
+def test_sql_and_a_file_at_once_are_wrong_use(run, tmp_path):
+    assert run("sql", "SHOW SOURCES", "--file", str(tmp_path / "x"))[0] == 2
+
+
+def test_history_is_readable_and_json_is_for_machines(orders):
+    code, out, _ = orders("history", "orders")
+    assert code == 0
+    assert "v1" in out
+    assert "Created" in out
+    _, out, _ = orders("history", "orders", "--json")
+    assert [row["column_name"] for row in json.loads(out)] == ["id", "amount"]
+
+
+def test_explain_runs_nothing_and_ends_with_one_when_it_would_be_refused(orders):
+    code, out, _ = orders("explain", "ALTER SOURCE orders ALTER COLUMN amount TYPE BIGINT")
+    assert (code, "widen INT to BIGINT" in out) == (0, True)
+    code, out, _ = orders("explain", "ALTER SOURCE orders ALTER COLUMN amount TYPE SMALLINT", "--json")
+    assert code == 1
+    assert [line["detail"] for line in json.loads(out) if line["step"] == "outcome"] == ["is refused"]
+    assert orders("explain", "SHOW SOURCES; SHOW SINKS")[0] == 2
+
+
+def test_a_refusal_ends_with_one_and_wrong_use_with_two(orders):
+    code, _, err = orders("sql", "ALTER SOURCE orders ALTER COLUMN amount TYPE SMALLINT")
+    assert (code, "INCOMPATIBLE_CHANGE" in err, "remedy" in err) == (1, True, True)
+    code, _, err = orders("sql", "ALTER SOURCE orders ADD")
+    assert (code, "line 1, column" in err) == (2, True)
+    assert orders("sql", "DESCRIBE SOURCE nope")[0] == 2
+
+
+def test_errors_are_json_too_when_asked(orders):
+    _, out, _ = orders("sql", "DESCRIBE SOURCE nope", "--json")
+    assert json.loads(out)["error"] == "UNKNOWN_OBJECT"
+
+
+def test_doctor_says_which_java_and_what_is_missing(run):
+    code, out, _ = run("doctor", "--json")
+    found = {row["part"]: row for row in json.loads(out)}
+    assert {"laminae", "Python", "Java", "pyspark", "psycopg", "pyiceberg"} <= found.keys()
+    assert code in (0, 1)
+
+
+def test_doctor_advises_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    finding = doctor.java()
+    assert finding.state == "not found"
+    assert "openjdk-17" in finding.advice
+    assert "laminae[kafka]" in doctor._package("no-such-package", "connector kafka", "kafka").advice
+
+
+def test_demo_shows_verdicts_and_history(run):
+    code, out, _ = run("demo")
+    assert code == 0
+    for part in ("INCOMPATIBLE_CHANGE", "DEPENDENTS_EXIST", "needs confirmation", "schema_history", "7 versions"):
+        assert part in out
+
+
+def test_sql_reads_standard_input_and_works_as_a_module(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "laminae", "sql", "--home", str(tmp_path / "h"), "--json"],
+        input="CREATE SOURCE s (a INT)",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)[0]["status"] == "applied"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from laminae.catalog import Catalog
 
+NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT tested on it"
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long fault-injection runs are for `make chaos`, which names the marker."""
@@ -26,15 +28,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=long)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A run without PostgreSQL says so, which a row of `s` does not."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if any(NO_POSTGRES in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(NO_POSTGRES, yellow=True)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A PostgreSQL server for the run, started when the first test asks for it."""
     binaries = find_binaries()
     if binaries is None:
-        missing = "PostgreSQL is not installed (initdb, pg_ctl): the catalog is NOT tested on it"
         if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
+            pytest.fail(NO_POSTGRES)
+        pytest.skip(NO_POSTGRES)
     with running_server(binaries) as url:
         yield url
 

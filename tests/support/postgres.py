@@ -48,7 +48,8 @@ def running_server(binaries: Path) -> Iterator[str]:
         if user is not None:
             os.chown(directory, user.pw_uid, user.pw_gid)
         data, port = directory / "data", _free_port()
-        _run(user, binaries / "initdb", "-D", data, "-U", "laminae", "-A", "trust", "-E", "UTF8", "--no-sync")
+        cluster = ("-U", "laminae", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        _run(user, binaries / "initdb", "-D", data, *cluster)
         options = [f"-c {setting}" for setting in (*_SETTINGS, f"unix_socket_directories={directory}", f"port={port}")]
         options.append("-c listen_addresses=127.0.0.1")
         log = directory / "server.log"

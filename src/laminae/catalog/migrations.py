@@ -1,7 +1,7 @@
 """The tables of the catalog, as numbered steps, and the one function that brings a catalog up to date.
 
 A step that has been released is never edited: a change of the tables is a new step at the end.
-Types are those that both databases take: BYTEA is a type name that SQLite reads as "any value, bytes stay bytes".
+Types are those that both databases take: SQLite leaves bytes in a BYTEA column as they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from laminae.version import __version__
 if TYPE_CHECKING:
     from laminae.catalog.driver import Driver
 
+# Schemas stand last in their rows: SQLite reads through a long value to reach the columns behind it.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE meta (format BIGINT PRIMARY KEY, written_by TEXT NOT NULL)",
@@ -42,7 +43,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE schema_versions (
             source_id BIGINT NOT NULL REFERENCES sources (id),
             version BIGINT NOT NULL,
-            arrow_schema BYTEA NOT NULL,
             set_off_by TEXT NOT NULL,
             compatibility TEXT NOT NULL,
             forced BIGINT NOT NULL,
@@ -50,7 +50,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             registry_version BIGINT,
             position TEXT,
             applied_at TEXT NOT NULL,
+            arrow_schema BYTEA NOT NULL,
             PRIMARY KEY (source_id, version))""",
+        "CREATE INDEX versions_placed ON schema_versions (source_id, version) WHERE position IS NOT NULL",
         """CREATE TABLE schema_history (
             source_id BIGINT NOT NULL,
             version BIGINT NOT NULL,
@@ -67,7 +69,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id BIGINT PRIMARY KEY,
             source_id BIGINT NOT NULL REFERENCES sources (id),
             base_version BIGINT NOT NULL,
-            arrow_schema BYTEA NOT NULL,
             fingerprint TEXT NOT NULL,
             summary TEXT NOT NULL,
             reasons TEXT NOT NULL,
@@ -77,6 +78,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             state TEXT NOT NULL,
             created_at TEXT NOT NULL,
             resolved_at TEXT,
+            arrow_schema BYTEA NOT NULL,
             UNIQUE (source_id, base_version, fingerprint))""",
         """CREATE TABLE views (
             id BIGINT PRIMARY KEY,

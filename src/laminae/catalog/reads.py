@@ -35,8 +35,10 @@ _VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, create
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq
             FROM sinks WHERE dropped_at IS NULL"""
 _NAMED = " AND name_key = ?"
+_COUNTS = """SELECT (SELECT count(*) FROM schema_versions WHERE source_id = ?),
+                    (SELECT count(*) FROM schema_versions WHERE source_id = ? AND position IS NOT NULL)"""
 _VERSIONS = """SELECT version, set_off_by, compatibility, forced, schema_id, registry_version, position, applied_at
-               FROM schema_versions WHERE source_id = ? ORDER BY version"""
+               FROM schema_versions WHERE source_id = ? AND version > ? AND version <= ? ORDER BY version"""
 _SCHEMAS = "SELECT version, arrow_schema FROM schema_versions WHERE source_id = ? AND version >= ? AND version <= ?"
 _PENDING = """SELECT p.id, p.source_id, s.name, p.base_version, p.fingerprint, p.summary, p.reasons, p.set_off_by,
                      p.schema_id, p.registry_version, p.state, p.created_at, p.resolved_at, p.arrow_schema
@@ -50,6 +52,13 @@ _EPOCHS = """SELECT epoch, source_id, batch_id, start_offsets, end_offsets, vers
              FROM epochs WHERE source_id = ? AND epoch > ? ORDER BY epoch"""
 
 
+class _Versions(NamedTuple):
+    """The versions of one source, of which `placed` have a position."""
+
+    placed: int
+    records: tuple[VersionRecord, ...]
+
+
 class _History(NamedTuple):
     """The rows of one source up to and with `version`."""
 
@@ -57,6 +66,7 @@ class _History(NamedTuple):
     rows: tuple[HistoryRow, ...]
 
 
+_NO_VERSIONS = _Versions(0, ())
 _UNREAD = _History(0, ())
 
 
@@ -66,6 +76,7 @@ class CatalogReads:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._schemas: dict[tuple[int, int], pa.Schema] = {}
+        self._versions: dict[int, _Versions] = {}
         self._histories: dict[int, _History] = {}
 
     @property
@@ -85,9 +96,16 @@ class CatalogReads:
         return tuple(sorted(map(self._source, self._driver.query(_SOURCES)), key=lambda source: source.name))
 
     def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
-        found = self._driver.query(_VERSIONS, source_id)
-        self._read_schemas(source_id, [row[0] for row in found])
-        return tuple([rows.version_record(source_id, row, self._schemas[source_id, row[0]]) for row in found])
+        # Versions are only added and positions only set, so two counts tell whether anything is new.
+        count, placed = self._driver.query(_COUNTS, source_id, source_id)[0]
+        known = self._versions.get(source_id, _NO_VERSIONS)
+        if (len(known.records), known.placed) != (count, placed):
+            kept = known.records if known.placed == placed else ()
+            found = self._driver.query(_VERSIONS, source_id, len(kept), count)
+            self._read_schemas(source_id, [row[0] for row in found])
+            fresh = [rows.version_record(source_id, row, self._schemas[source_id, row[0]]) for row in found]
+            known = self._versions[source_id] = _Versions(placed, (*kept, *fresh))
+        return known.records
 
     def history(self, source_name: str | None = None) -> tuple[HistoryRow, ...]:
         if source_name is not None:

@@ -18,7 +18,7 @@ from laminae.errors import InvalidSchema
 from laminae.schema.nesting import is_list, list_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 ID = b"laminae:id"
 DEFAULT = b"laminae:default"
@@ -112,8 +112,11 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
     return found
 
 
-def dotted(path: Iterable[str]) -> str:
+def dotted(path: Sequence[str]) -> str:
     """A path as a person writes it; parts that hold a dot or a backtick are quoted."""
+    plain = ".".join(path)
+    if "`" not in plain and plain.count(".") == len(path) - 1:
+        return plain
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part for part in path)
 
 

@@ -45,7 +45,7 @@ class CompatibilityMode(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> CompatibilityMode:
-        return _parse(cls, text.upper(), "compatibility")
+        return _parse(cls, text if text in ANSWERS else text.upper(), "compatibility")
 
     @property
     def base(self) -> CompatibilityMode:
@@ -279,11 +279,11 @@ def evaluate_evolution(
 
 
 def verdict_of(changes: tuple[SchemaChange, ...], judgements: Sequence[tuple[Answer, Reason]]) -> EvolutionVerdict:
-    answers = {answer for answer, _ in judgements}
+    if not judgements:
+        return Compatible(changes)
     reasons = tuple([reason for _, reason in judgements])
-    if Answer.NO in answers:
-        return Incompatible(changes, reasons)
-    return RequiresConfirmation(changes, reasons) if reasons else Compatible(changes)
+    refused = any(answer is Answer.NO for answer, _ in judgements)
+    return Incompatible(changes, reasons) if refused else RequiresConfirmation(changes, reasons)
 
 
 def rule_of(change: SchemaChange) -> Rule | None:
@@ -335,6 +335,8 @@ def _judge(
 
 
 def _parse(enum: type[_E], text: str, option: str) -> _E:
+    if isinstance(text, enum):
+        return text
     try:
         return enum(text)
     except ValueError:

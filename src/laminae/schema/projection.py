@@ -87,7 +87,8 @@ class ColumnProjection:
         """The same rows under the new schema, or `SchemaMismatch` naming the path that does not fit."""
         if not _has_columns(batch.schema, self.old_schema):
             raise SchemaMismatch(path="the batch", problem=_difference(batch.schema, self.old_schema))
-        columns = [_run(step, batch.columns, batch.num_rows, 0) for step in self.steps]
+        given, rows = batch.columns, batch.num_rows
+        columns = [_run(step, given, rows, 0) for step in self.steps]
         if not columns:
             # Only a struct array can carry a row count without columns.
             return pa.RecordBatch.from_struct_array(repeated(pa.scalar({}, pa.struct([])), batch.num_rows))
@@ -183,7 +184,8 @@ def _cast(array: pa.Array, step: Cast) -> pa.Array:
 
 def _nest(array: pa.Array, step: Nest) -> pa.Array:
     if step.target.kind == "struct":
-        inner = [_run(child, array.flatten(), len(array), array.null_count) for child in step.children]
+        fields, rows, nulls = array.flatten(), len(array), array.null_count
+        inner = [_run(child, fields, rows, nulls) for child in step.children]
         return struct_like(array, inner, step.target.type)
     entries = entries_of(array)
     inner = [_run(child, entries.children, entries.count, 0) for child in step.children]

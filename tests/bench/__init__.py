@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench` prints every figure beside its target."""

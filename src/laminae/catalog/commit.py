@@ -1,7 +1,8 @@
-"""One commit: every update of the closed set to the function that makes it, under one pair of counters."""
+"""One commit: every update of the closed set to the function that makes it, under one set of counters."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from laminae.catalog import write_outputs, write_sources
@@ -51,14 +52,16 @@ def commit(
     with driver.write() as transaction:
         if lease_token is not None:
             assert_token(transaction, driver.location, lease_token)
-        counters = load_counters(transaction)
+        found = load_counters(transaction)
+        counters = replace(found)
         if expected_seq not in (None, counters.definition_seq):
             raise ConcurrentChange(name="The catalog", expected=expected_seq, found=counters.definition_seq)
         if any(isinstance(update, DEFINITION_UPDATES) for update in updates):
             counters.definition_seq += 1
         writing = Writing(transaction, counters)
         ids = tuple([_make(update, writing) for update in updates])
-        save_counters(transaction, counters)
+        if counters != found:
+            save_counters(transaction, counters)
     return Committed(counters.definition_seq, ids)
 
 

@@ -72,7 +72,10 @@ class RecordVerdict:
 
 @dataclass(frozen=True, slots=True)
 class AddPending:
-    """A change that waits. The same (source, base version, fingerprint) again is the same pending change."""
+    """A change that waits. The same (source, base version, fingerprint) again is the same pending change.
+
+    A new one fails with ConcurrentChange unless the source is at `base_version`: it could never be confirmed.
+    """
 
     source_id: int
     source_name: str
@@ -89,7 +92,10 @@ class AddPending:
 
 @dataclass(frozen=True, slots=True)
 class ResolvePending:
-    """Confirm or reject. Fails with ChangeNotPending unless it is pending and bound to the source's current version."""
+    """Confirm or reject. Fails with ChangeNotPending unless it is pending and bound to the source's current version.
+
+    It stands before the AddVersion of the same commit, which would supersede it.
+    """
 
     change_id: int
     source_id: int
@@ -100,7 +106,10 @@ class ResolvePending:
 
 @dataclass(frozen=True, slots=True)
 class PutView:
-    """Create a view, or replace the one with `replaces` as its id (ConcurrentChange when that id is gone)."""
+    """Create a view, or replace the one with `replaces` as its id (ConcurrentChange when that id is gone).
+
+    The new view has an id of its own, so of two replacements of one view the second is refused.
+    """
 
     name: str
     query: str
@@ -114,6 +123,8 @@ class PutView:
 
 @dataclass(frozen=True, slots=True)
 class SetViewState:
+    """Fails with ConcurrentChange when the view was dropped or replaced."""
+
     view_id: int
     state: str
     problem: str | None = None
@@ -130,7 +141,7 @@ class PutSink:
 
 @dataclass(frozen=True, slots=True)
 class SetSinkProgress:
-    """Where a sink is. Never moves backwards; does not move `definition_seq`."""
+    """Where a sink is. Never moves backwards; does not move `definition_seq`. ConcurrentChange when it was dropped."""
 
     sink_id: int
     progress: int
@@ -153,7 +164,7 @@ class CommitEpoch:
     """One epoch under the next global number, taken from a locked counter row: numbers become visible in order.
 
     The same (source, batch) with the same offsets is already committed: its number is returned and nothing written.
-    With other offsets it fails with CheckpointDiverged.
+    With other offsets it fails with CheckpointDiverged. A dropped source commits no new epoch: ConcurrentChange.
     """
 
     source_id: int

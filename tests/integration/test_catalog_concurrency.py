@@ -74,8 +74,13 @@ def run_writers(place: CatalogPlace) -> list[tuple[Acknowledged, int]]:
             sender.close()
         # A writer that died raises EOFError here instead of leaving the test to wait.
         return [receiver.recv() for receiver, _ in pipes]
+    except BaseException:
+        for process in processes:
+            if process.pid is not None:
+                process.kill()
+        raise
     finally:
         for process, (receiver, _) in zip(processes, pipes, strict=True):
             receiver.close()
-            process.join(START_SECONDS)
+            process.join()
             process.close()

@@ -9,7 +9,6 @@ from laminae.schema.change import ColumnAdded, ColumnDropped, ColumnMoved, Colum
 from laminae.schema.projection import projection_between
 from tests.support.build import col, list_of, schema, struct
 
-
 NO_COLUMNS = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
 
 

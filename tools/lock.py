@@ -11,7 +11,10 @@ LOCKS = {
     "requirements/base.txt": ["pyproject.toml"],
     "requirements/dev.txt": ["pyproject.toml", "--all-extras", "--group", "dev"],
 }
-COMMON = ["-c", "requirements/constraints.in", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--universal", "--python-version", "3.11"]
+COMMON = [
+    *("-c", "requirements/constraints.in", "--universal", "--python-version", "3.11"),
+    *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
+]
 
 
 def main() -> int:

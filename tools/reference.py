@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laminae.engine.options import PASSED_THROUGH, SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
+from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
 from laminae.errors import ERRORS, LaminaeError
 from laminae.schema.compatibility import RULES, CompatibilityMode, Rule, RuleRow, RuleSet
 from laminae.schema.types import FOREIGN_NAMES, TYPES
@@ -110,7 +110,7 @@ def options_page() -> str:
         "`SET name = value`",
         _options(SETTINGS),
         "## Passed through",
-        f"Any option that begins with {', '.join(map(_code, PASSED_THROUGH))} goes to that library as it is.",
+        "Any other option with a dot in its name is a setting of a client library and goes to it as it is.",
     )
 
 

@@ -34,25 +34,23 @@ ERRORS: dict[str, ErrorRow] = {
         "The change to {source} cannot be decoded under any mode: {reasons}",
         "Add a column of the new type and drop the old one; FORCE does not help, because stored records would not fit.",
     ),
-    "CONFIRMATION_REQUIRED": ErrorRow(
-        "The change to {source} may lose data and waits for a person: {reasons}",
-        "Look at laminar_catalog.pending_changes, then ALTER SOURCE ... CONFIRM CHANGE or REJECT CHANGE.",
-    ),
     "SCHEMA_MISMATCH": ErrorRow(
         "A batch does not fit the schema at {path}: {problem}",
         "Decode the batch with the schema version it was written with, or correct the value at the named path.",
     ),
     "INVALID_SCHEMA": ErrorRow(
         "The schema is not valid at {path}: {problem}",
-        "Give every column a non-empty name that no sibling has, whatever its case, and a supported type.",
+        "Correct the column at the named path: names are not empty and differ in more than case, and its type must be "
+        "allowed where it stands.",
     ),
     "INVALID_CHANGE": ErrorRow(
         "The change at {path} does not apply to this schema: {problem}",
         "Compute the changes with diff_schemas against the schema they are applied to.",
     ),
     "INVALID_DEFAULT": ErrorRow(
-        "The default {default} of column {path} is not a {type} value: {problem}",
-        "Write a literal of the column's type that fits its range, or leave DEFAULT out.",
+        "The default {default} of column {path} does not fit type {type}: {problem}",
+        "Write a literal of the column's type that fits its range, or remove the default: leave DEFAULT out, or "
+        "ALTER COLUMN ... DROP DEFAULT first.",
     ),
     "INVALID_AVRO_SCHEMA": ErrorRow(
         "The Avro schema is not valid at {path}: {problem}",
@@ -105,7 +103,7 @@ ERRORS: dict[str, ErrorRow] = {
     ),
     "DEPENDENTS_EXIST": ErrorRow(
         "{name} is used by {dependents}",
-        "Drop or change the dependents first{cascade}.",
+        "Drop or change the dependents first{cascade}. A PRIMARY KEY or WATERMARK is fixed when its source is created.",
     ),
     "QUERY_FAILED": ErrorRow(
         "The query cannot be answered: {problem}",
@@ -189,10 +187,6 @@ class EvolutionRejected(LaminaeError):
 
 class IncompatibleChange(EvolutionRejected):
     code = "INCOMPATIBLE_CHANGE"
-
-
-class ConfirmationRequired(LaminaeError):
-    code = "CONFIRMATION_REQUIRED"
 
 
 class SchemaMismatch(LaminaeError):

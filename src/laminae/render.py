@@ -19,13 +19,30 @@ if TYPE_CHECKING:
     from laminae.catalog.model import HistoryRow
 
 
+UNFOLDED = 10_000
+
+
 def print_table(table: pa.Table, limit: int = 50, console: Console | None = None) -> None:
     """The first `limit` rows, and how many there are in all when that is more."""
     console = console or Console()
-    rows = zip(*(column.to_pylist() for column in table.slice(0, limit).columns), strict=True)
-    console.print(grid(table.column_names, rows))
+    rows = list(zip(*(column.to_pylist() for column in table.slice(0, limit).columns), strict=True))
+    shown = grid(table.column_names, rows)
+    wanted = console.measure(shown, options=console.options.update(max_width=UNFOLDED)).maximum
+    if wanted <= console.width:
+        console.print(shown)
+    elif console.is_terminal:
+        _print_records(console, table.column_names, rows)
+    else:
+        console.print(shown, width=wanted, crop=False, soft_wrap=True)
     if table.num_rows > limit:
         console.print(f"... {table.num_rows} rows in all", style="dim")
+
+
+def _print_records(console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """One value a line, for rows that are wider than the terminal."""
+    for number, row in enumerate(rows, start=1):
+        named = ((Text(name, style="bold"), value) for name, value in zip(columns, row, strict=True))
+        console.print(Text(f"-- {number}", style="dim"), grid(("", ""), named), sep="\n")
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

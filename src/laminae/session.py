@@ -12,7 +12,7 @@ from laminae.engine.engine import Engine
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
-from laminae.errors import NotAvailable, UnknownObject
+from laminae.errors import LaminaeError, NotAvailable, UnknownObject
 from laminae.result import Result
 from laminae.schema.describe import describe_change
 from laminae.views.dependencies import parse_query, relations_of
@@ -64,8 +64,13 @@ class Database:
             if isinstance(statement, ddl.Query | ddl.CreateView):
                 parse_query(statement.text if isinstance(statement, ddl.Query) else statement.query)
         result = Result(table_of(DONE, ()))
-        for statement in statements:
-            result = Result(self._answer(statement))
+        for done, statement in enumerate(statements):
+            try:
+                result = Result(self._answer(statement))
+            except LaminaeError as error:
+                if done:
+                    error.add_note(f"statement {done + 1} of {len(statements)}; the {done} before it were carried out")
+                raise
         return result
 
     def history(self, source: str) -> tuple[HistoryRow, ...]:
@@ -108,11 +113,11 @@ class Database:
         match inner:
             case ddl.Query():
                 reads = relations_of(parse_query(inner.text))
-                return tuple(
-                    PlanLine("read", ".".join(filter(None, relation)), "catalog relation") for relation in reads
-                )
-            case ddl.DescribeSource() | ddl.Show():
-                return (PlanLine("read", CATALOG, ddl.to_sql(inner)),)
+                return tuple(self._read_line(schema, name) for schema, name in reads)
+            case ddl.DescribeSource():
+                return (PlanLine("read", self._engine.source(inner.source).name, "its definition"),)
+            case ddl.Show():
+                return (PlanLine("read", f"{CATALOG}.{SHOWN[inner.kind]}", "from the catalog"),)
             case ddl.Explain():
                 return self.explain(inner)
             case _:
@@ -126,19 +131,24 @@ class Database:
         return run_query(query, tables)
 
     def _relation(self, schema: str, name: str) -> pa.Table:
-        if schema.casefold() == CATALOG:
-            make = RELATIONS.get(name.casefold())
-            if make is None:
-                suggestion = f" ({CATALOG} has {', '.join(RELATIONS)})"
-                raise UnknownObject(kind="relation", name=f"{schema}.{name}", suggestion=suggestion)
-            return make(self._catalog)
-        if self._catalog.source(name) is None and self._catalog.view(name) is None:
-            raise UnknownObject(kind="relation", name=name, suggestion="")
+        self._read_line(schema, name)
+        if schema:
+            return RELATIONS[name.casefold()](self._catalog)
         raise NotAvailable(
             feature=f"SELECT from {name}",
             problem="reading rows of a source or view needs a running pipeline",
             advice=f"Definitions are in DESCRIBE SOURCE and {CATALOG}; rows come with the Spark pipelines.",
         )
+
+    def _read_line(self, schema: str, name: str) -> PlanLine:
+        """What a query reads under this name; UnknownObject when there is nothing."""
+        if schema.casefold() == CATALOG and name.casefold() in RELATIONS:
+            return PlanLine("read", f"{CATALOG}.{name.casefold()}", "from the catalog, without Spark")
+        if schema:
+            suggestion = f" ({CATALOG} has {', '.join(RELATIONS)})"
+            raise UnknownObject(kind="relation", name=f"{schema}.{name}", suggestion=suggestion)
+        self._engine.readable(name)
+        return PlanLine("read", name, "its rows, by Spark")
 
     def _done(self, plan: Plan) -> pa.Table:
         changes = "; ".join(f"{change.column_name}: {describe_change(change)}" for change in plan.changes)

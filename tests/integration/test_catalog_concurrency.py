@@ -10,6 +10,7 @@ from laminae.errors import ConcurrentChange, DuplicateObject
 from tests.support.catalogs import create, evolve, live
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.synchronize import Barrier
 
@@ -43,7 +44,7 @@ def write_versions(place: CatalogPlace, writer: int, together: Barrier, answer: 
 
 
 def test_of_many_concurrent_writers_none_is_lost_and_none_wins_twice(catalog_place: CatalogPlace) -> None:
-    answers = run_writers(catalog_place)
+    answers = run_writers(catalog_place, write_versions)
     told = {version: column for acknowledged, _ in answers for version, column in acknowledged}
     assert sorted(told) == list(range(2, WRITERS * VERSIONS_EACH + 2))
     assert sum(lost for _, lost in answers) > 0
@@ -60,13 +61,12 @@ def test_of_many_concurrent_writers_none_is_lost_and_none_wins_twice(catalog_pla
             assert version.schema.names == source.schema.names[:number]
 
 
-def run_writers(place: CatalogPlace) -> list[tuple[Acknowledged, int]]:
+def run_writers(place: CatalogPlace, work: Callable[..., None]) -> list[tuple[Acknowledged, int]]:
     context = multiprocessing.get_context("spawn")
     together = context.Barrier(WRITERS)
     pipes = [context.Pipe(duplex=False) for _ in range(WRITERS)]
     processes = [
-        context.Process(target=write_versions, args=(place, writer, together, sender))
-        for writer, (_, sender) in enumerate(pipes)
+        context.Process(target=work, args=(place, writer, together, sender)) for writer, (_, sender) in enumerate(pipes)
     ]
     try:
         for process, (_, sender) in zip(processes, pipes, strict=True):

@@ -12,10 +12,12 @@ from laminae.engine.engine import Engine
 from laminae.engine.ports import FoundSchema
 from laminae.errors import (
     ChangeNotPending,
+    ConcurrentChange,
     DependentsExist,
     DuplicateColumn,
     DuplicateObject,
     EvolutionRejected,
+    HomeUnwritable,
     IncompatibleChange,
     InferenceFailed,
     InvalidDefault,
@@ -28,6 +30,7 @@ from laminae.errors import (
     SecretInOption,
     UnknownColumn,
     UnknownObject,
+    UnsupportedSql,
 )
 from laminae.schema.evolvable import Applied, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
 from tests.support.build import col, schema
@@ -182,6 +185,17 @@ def test_a_rejected_change_is_gone_and_a_newer_version_supersedes_what_waited(re
         engine.run(*parse(f"ALTER SOURCE f CONFIRM CHANGE {other.change_id}"))
 
 
+def test_a_change_found_again_after_its_rejection_stays_rejected(refreshable):
+    engine, _, _ = refreshable
+    engine.run(*parse("ALTER SOURCE f SET COMPATIBILITY = NONE"))
+    dropped = FoundSchema(schema(col("id", "bigint")))
+    waiting = engine.propose("f", dropped, EvolutionTrigger.DATA)
+    engine.run(*parse(f"ALTER SOURCE f REJECT CHANGE {waiting.change_id}"))
+    assert isinstance(engine.propose("f", dropped, EvolutionTrigger.DATA), Rejected)
+    engine.run(*parse("ALTER SOURCE f ADD COLUMN z INT"))
+    assert isinstance(engine.propose("f", dropped, EvolutionTrigger.DATA), NeedsConfirmation)
+
+
 def test_confirming_what_does_not_exist_says_so(db):
     with pytest.raises(ChangeNotPending, match="no such change"):
         db.sql("ALTER SOURCE orders CONFIRM CHANGE 99")
@@ -299,10 +313,24 @@ def test_if_exists_and_if_not_exists_leave_things_as_they_are(db):
         ("ALTER SOURCE orders SET (connector = 'files')", InvalidOption),
         ("CREATE SOURCE d (x INT) WITH (connector = 'kafka', kafka.ssl.password = 'hunter2')", SecretInOption),
         ("CREATE SOURCE d (x INT) WITH (registry = 'http://me:hunter2@127.0.0.1')", SecretInOption),
+        ("CREATE SOURCE d (x INT) WITH (registry = 'http://127.0.0.1?api_key=hunter2')", SecretInOption),
+        ("CREATE SOURCE d (x INT) WITH (registry.basic.auth.user.info = 'me:hunter2')", SecretInOption),
+        ("CREATE SOURCE d (x INT) WITH (kafka.ssl.keystore.key = '-----BEGIN hunter2')", SecretInOption),
+        (
+            'CREATE SOURCE d (x INT) WITH (kafka.sasl.jaas.config = \'x user="${env:U}" password="hunter2";\')',
+            SecretInOption,
+        ),
+        ("CREATE SINK k FROM orders WITH (connector='postgres', url='jdbc:x?user=u&password=hunter2')", SecretInOption),
         ("CREATE SINK k FROM orders", InvalidOption),
         ("CREATE SINK k FROM nope WITH (connector = 'console')", UnknownObject),
         ("CREATE MATERIALIZED VIEW v AS SELECT * FROM nope", UnknownObject),
         ("CREATE MATERIALIZED VIEW v AS SELECT FROM WHERE", QueryFailed),
+        ("CREATE MATERIALIZED VIEW v AS SELECT o.id FROM orders o JOIN orders p ON o.id = p.id", UnsupportedSql),
+        ("CREATE MATERIALIZED VIEW v AS SELECT sum(id) OVER (PARTITION BY note) FROM orders", UnsupportedSql),
+        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders ORDER BY id", UnsupportedSql),
+        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders LIMIT 3", UnsupportedSql),
+        ("EXPLAIN SELECT * FROM nope", UnknownObject),
+        ("EXPLAIN DESCRIBE SOURCE nope", UnknownObject),
         ("SET no.such.setting = 1", InvalidOption),
         ("SELECT * FROM nope", UnknownObject),
         ("SELECT * FROM laminar_catalog.nope", UnknownObject),
@@ -353,15 +381,57 @@ def test_a_drop_names_its_dependents_and_cascade_takes_them_along(db):
         assert db.sql(show).fetchall() == []
 
 
-def test_a_view_can_be_replaced_and_resumed(db):
+def test_a_view_can_be_replaced_and_only_a_failed_one_resumed(db):
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders EMIT CHANGES")
     with pytest.raises(DuplicateObject):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders")
-    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT note FROM orders; ALTER MATERIALIZED VIEW v RESUME")
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT note FROM orders")
+    assert db.sql("ALTER MATERIALIZED VIEW v RESUME").fetchone()[0] == "unchanged"
     assert [(row[0], row[1], row[3]) for row in db.sql("SHOW VIEWS").fetchall()] == [
-        ("v", "live", "SELECT note FROM orders")
+        ("v", "creating", "SELECT note FROM orders")
     ]
     db.sql("ALTER SOURCE orders DROP COLUMN amount")
+
+
+def test_a_view_never_reads_itself(db):
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders; CREATE MATERIALIZED VIEW w AS SELECT id FROM v")
+    for query in ("SELECT id FROM v", "SELECT id FROM w"):
+        with pytest.raises(QueryFailed, match="would read itself"):
+            db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
+
+
+def test_what_lies_inside_a_list_is_named_in_the_error(db):
+    db.sql("CREATE SOURCE n (l ARRAY<INT>, m STRUCT<a: INT>)")
+    with pytest.raises(UnknownColumn, match=r"addressed as l\.element"):
+        db.sql("ALTER SOURCE n ADD COLUMN l.w INT")
+    with pytest.raises(UnknownColumn, match="only fields of a struct"):
+        db.sql("ALTER SOURCE n DROP COLUMN l.element")
+    with pytest.raises(InvalidSchema, match=r"the last one of m"):
+        db.sql("ALTER SOURCE n DROP COLUMN m.a")
+
+
+def test_an_error_midway_says_what_was_carried_out(db):
+    with pytest.raises(UnknownColumn) as refused:
+        db.sql("ALTER SOURCE orders ADD COLUMN c INT; ALTER SOURCE orders DROP COLUMN nope; SHOW SOURCES")
+    assert refused.value.__notes__ == ["statement 2 of 3; the 1 before it were carried out"]
+    assert db.version("orders") == 2
+
+
+def test_a_drop_is_refused_when_somebody_began_to_read_in_between(db):
+    plan = db._engine.plan(*parse("DROP SOURCE orders"))
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders")
+    with pytest.raises(ConcurrentChange):
+        db._engine.execute(plan)
+
+
+@pytest.mark.parametrize("home", ["", "  ", "a\0b"])
+def test_a_home_without_a_name_is_refused(home):
+    with pytest.raises(HomeUnwritable):
+        lm.connect(home)
+
+
+def test_values_is_a_query_too(db):
+    assert db.sql("VALUES (1, 'a'), (2, 'b')").fetchall() == [(1, "a"), (2, "b")]
 
 
 def test_names_are_one_space_for_sources_views_and_sinks(db):
@@ -396,7 +466,9 @@ def test_describe_shows_columns_policy_and_the_last_verdict(db):
 def test_settings_are_kept(db, tmp_path):
     db.sql("SET state.schema-evolution.enable = true")
     with lm.connect(str(tmp_path / "home")) as again:
-        assert again._catalog.settings() == {"state.schema-evolution.enable": "true"}
+        rows = dict(again.sql("SELECT name, value FROM laminar_catalog.settings").fetchall())
+    assert rows["state.schema-evolution.enable"] == "true"
+    assert rows["changelog_retention"] == "7 days"
 
 
 def test_a_reference_to_a_secret_is_stored_as_the_reference(db):

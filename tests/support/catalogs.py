@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog import open_catalog
-from laminae.catalog.model import HistoryChange, SourceRecord
 from laminae.catalog.store import SqlCatalog
 from laminae.catalog.updates import (
     AddPending,
@@ -22,12 +21,14 @@ from laminae.catalog.updates import (
     PutView,
     ResolvePending,
 )
+from laminae.schema.describe import HistoryChange
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from laminae.catalog import Catalog
     from laminae.catalog.driver import Driver
+    from laminae.catalog.model import SourceRecord
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -39,6 +39,8 @@ class Home:
 
 
 def find_home(home: str) -> Home:
+    if not home.strip() or "\0" in home:
+        raise HomeUnwritable(location=repr(home), problem="this is not the name of a directory")
     if not _SCHEME.match(home):
         return _local(home)
     parts = urlsplit(home)
@@ -81,7 +83,7 @@ def postgres_url(catalog: str, home: str) -> tuple[str, dict[str, str]]:
 
 
 def _local(path: str) -> Home:
-    directory = os.path.realpath(path)
+    directory = os.path.realpath(os.path.expanduser(path))
     return Home(identity=directory, directory=Path(directory))
 
 

@@ -78,17 +78,6 @@ class HistoryRow(NamedTuple):
     applied_at: datetime
 
 
-class HistoryChange(NamedTuple):
-    """The part of a history row that the change itself gives; the version row gives the rest."""
-
-    change_type: str
-    column_name: str
-    old_type: str | None = None
-    new_type: str | None = None
-    old_name: str | None = None
-    default: str | None = None
-
-
 class PendingState(StrEnum):
     PENDING = "pending"
     CONFIRMED = "confirmed"

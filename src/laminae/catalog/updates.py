@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from laminae.catalog.model import HistoryChange, Options, WatermarkRecord
+    from laminae.catalog.model import Options, WatermarkRecord
+    from laminae.schema.describe import HistoryChange
 
 
 @dataclass(frozen=True, slots=True)

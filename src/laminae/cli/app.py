@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # noqa: TC003  # typer reads the annotations when it runs
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -14,7 +14,7 @@ from laminae import ddl
 from laminae.cli.demo import run_demo
 from laminae.cli.doctor import findings
 from laminae.cli.output import as_json, rows_of
-from laminae.errors import LaminaeError
+from laminae.errors import LaminaeError, UnknownObject
 from laminae.render import grid, history_picture, print_table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Live schema evolution for Spark streams.")
@@ -27,6 +27,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine.")]
 
 # Wrong use: the statement itself is at fault. Everything else that is refused is an answer, and the answer is no.
 WRONG_USE = ("DDL_", "UNSUPPORTED_", "UNKNOWN_", "INVALID_", "DUPLICATE_", "SECRET_", "NOT_AVAILABLE", "QUERY_FAILED")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(laminae.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Live schema evolution for Spark streams."""
 
 
 @app.command()
@@ -57,7 +70,7 @@ def history(
     json: Json = False,
 ) -> None:
     """Show every change of a source's schema, oldest first."""
-    with laminae.connect(home, catalog=catalog) as db:
+    with laminae.connect(_existing(home, catalog), catalog=catalog) as db:
         rows = db.history(source)
     if json:
         typer.echo(as_json([row._asdict() for row in rows]))
@@ -78,7 +91,7 @@ def explain(
         raise typer.BadParameter("give exactly one statement")
     (statement,) = statements
     explained = statement if isinstance(statement, ddl.Explain) else ddl.Explain(statement)
-    with laminae.connect(home, catalog=catalog) as db:
+    with laminae.connect(_existing(home, catalog), catalog=catalog) as db:
         lines = db.explain(explained)
     if json:
         typer.echo(as_json([{"step": line.step, "subject": line.subject, "detail": line.detail} for line in lines]))
@@ -121,7 +134,16 @@ def _fail(error: LaminaeError) -> NoReturn:
     console.print(f"[{error.code}]", style="bold red", markup=False)
     console.print(error.message, markup=False, highlight=False)
     console.print(f"remedy: {error.remedy}", style="cyan", markup=False, highlight=False)
+    for note in getattr(error, "__notes__", ()):
+        console.print(f"note: {note}", markup=False, highlight=False)
     raise SystemExit(2 if error.code.startswith(WRONG_USE) else 1)
+
+
+def _existing(home: str, catalog: str | None) -> str:
+    """A command that only looks must not make a home out of a mistyped name."""
+    if catalog is None and "://" not in home and not Path(home).expanduser().exists():
+        raise UnknownObject(kind="home", name=home, suggestion=" of --home or LAMINAE_HOME")
+    return home
 
 
 def _read(file: Path | None) -> str:

@@ -15,11 +15,12 @@ from laminae.engine.evolution import history_of
 from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, checked, compatibility_of
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
-from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema
+from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.diff import diff_schemas
 from laminae.schema.identity import assign_ids
-from laminae.views.dependencies import reads_of
+from laminae.views.dependencies import parse_query, reads_of
+from laminae.views.refused import refuse_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,7 @@ def plan_create_view(
 ) -> Plan:
     name = statement.name
     check_name(name, "materialized view")
+    refuse_unsupported(parse_query(statement.query))
     put = updates.PutView(
         name=name,
         query=statement.query,
@@ -75,7 +77,15 @@ def plan_create_view(
     )
     action = "create materialized view" if old is None else "replace materialized view"
     notes = tuple(f"reads {relation}" for relation, _ in put.reads)
-    return Plan(action, name, Outcome.APPLY, (put,), notes=notes)
+    return Plan(action, name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
+
+
+def refuse_cycle(name: str, plan: Plan, views: Sequence[ViewRecord]) -> None:
+    """A view that is replaced must not read itself, also not through views that read it."""
+    above = {name.casefold(), *(user.name.casefold() for _, user in _users(name, views, ()))}
+    for relation in relations_read(plan):
+        if relation.casefold() in above:
+            raise QueryFailed(problem=f"view {name} would read itself through {relation}")
 
 
 def relations_read(plan: Plan) -> tuple[str, ...]:
@@ -93,7 +103,8 @@ def plan_create_sink(statement: CreateSink, now: datetime) -> Plan:
             option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
         )
     put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
-    return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=(f"delivers {statement.relation}",))
+    notes = (f"delivers {statement.relation}",)
+    return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
 
 
 def plan_set_options(statement: SetOptions, source: SourceRecord) -> Plan:
@@ -135,7 +146,8 @@ def plan_drop(
         return Plan(action, target.name, Outcome.REFUSE, refusal=refusal)
     doomed = [*users[::-1], (statement.kind, target)]
     drops = tuple(updates.DropObject(KINDS[kind], user.id, user.name, now) for kind, user in doomed)
-    return Plan(action, target.name, Outcome.APPLY, drops, notes=tuple(f"drops {k.value} {u.name}" for k, u in doomed))
+    notes = tuple(f"drops {kind.value} {user.name}" for kind, user in doomed)
+    return Plan(action, target.name, Outcome.APPLY, drops, notes=notes, rests_on_others=True)
 
 
 KINDS = {ObjectKind.SOURCE: "source", ObjectKind.VIEW: "view", ObjectKind.SINK: "sink"}

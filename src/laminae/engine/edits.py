@@ -94,8 +94,12 @@ def _descend(
         inner = _descend(fields[at], rest[1:], path, source, edit, leaf)
         return field.with_type(pa.struct([*fields[:at], inner, *fields[at + 1 :]]))
     roles = ROLES["map"] if pa.types.is_map(kind) else ROLES["list"] if is_list(kind) else ()
-    if not roles or (not rest and leaf is None):
-        raise _unknown(path, list(roles), source)
+    if not roles:
+        raise UnknownColumn(source=source, path=dotted(path), suggestion=f" ({dotted(path[:depth])} is no struct)")
+    if not rest and (leaf is None or leaf not in roles):
+        inside = " and ".join(dotted((*path[:depth], role)) for role in roles)
+        suggestion = f" (what lies inside is addressed as {inside}; only fields of a struct can be added or dropped)"
+        raise UnknownColumn(source=source, path=dotted(path), suggestion=suggestion)
     inners = [inner.with_name(role) for inner, role in zip(inner_fields(kind), roles, strict=True)]
     if not rest:
         return field.with_type(container(kind, edit(inners)))

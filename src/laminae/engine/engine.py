@@ -66,7 +66,7 @@ class Engine:
         return plan
 
     def execute(self, plan: Plan) -> Committed | None:
-        return self._catalog.commit(plan.updates) if plan.updates else None
+        return self._catalog.commit(plan.updates, expected_seq=plan.expected_seq) if plan.updates else None
 
     def propose(self, source_name: str, found: FoundSchema, trigger: EvolutionTrigger) -> EvolutionResult:
         """What was found outside, put through the same plan as DDL. A refused change is an answer, not an error."""
@@ -80,14 +80,28 @@ class Engine:
             case Outcome.REFUSE:
                 return Rejected(plan.changes, reasons)
             case Outcome.WAIT:
-                return NeedsConfirmation(committed.ids[0] if committed else 0, plan.changes, reasons)
+                return self._waiting(source, committed.ids[0] if committed else 0, plan)
             case Outcome.APPLY:
                 evolved = self.source(source_name)
                 projection = projection_between(source.schema, evolved.schema)
                 return Applied(evolved.schema, projection, evolved.version, plan.changes)
 
+    def _waiting(self, source: SourceRecord, change_id: int, plan: Plan) -> EvolutionResult:
+        """A change that a person has rejected before stays rejected while the version it was found against holds."""
+        state = next(pending.state for pending in self._catalog.pending(source.id) if pending.id == change_id)
+        reasons = plan.verdict.reasons if plan.verdict is not None else ()
+        if state is PendingState.REJECTED:
+            return Rejected(plan.changes, reasons)
+        return NeedsConfirmation(change_id, plan.changes, reasons)
+
     def plan(self, statement: Definition) -> Plan:
         """What the statement would do. Raises only when it cannot be a plan at all, such as for an unknown column."""
+        seq = self._catalog.definition_seq()
+        plan = self._plan(statement)
+        # What a plan takes away, or builds upon, must still be what it was looked at: nobody may have come between.
+        return replace(plan, expected_seq=seq) if plan.rests_on_others else plan
+
+    def _plan(self, statement: Definition) -> Plan:
         match statement:
             case ddl.CreateSource():
                 return self._create(statement, ddl.ObjectKind.SOURCE) or definitions.plan_create_source(
@@ -99,7 +113,7 @@ class Engine:
                 return self._resolve(statement)
             case ddl.SetCompatibility():
                 options = (ddl.Option("compatibility", statement.mode),)
-                return self.plan(ddl.SetOptions(statement.source, options))
+                return self._plan(ddl.SetOptions(statement.source, options))
             case ddl.SetOptions():
                 return definitions.plan_set_options(statement, self.source(statement.source))
             case ddl.SetSetting():
@@ -107,8 +121,7 @@ class Engine:
             case ddl.CreateView():
                 return self._create_view(statement)
             case ddl.ResumeView():
-                view = self.view(statement.view)
-                return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "live"),))
+                return _resume(self.view(statement.view))
             case ddl.CreateSink():
                 return self._create_sink(statement)
             case ddl.Drop():
@@ -200,16 +213,17 @@ class Engine:
         sources = self._catalog.sources()
         plan = definitions.plan_create_view(statement, sources, old, self._clock())
         for relation in definitions.relations_read(plan):
-            self._readable(relation)
+            self.readable(relation)
+        definitions.refuse_cycle(statement.name, plan, self._catalog.views())
         return plan
 
     def _create_sink(self, statement: ddl.CreateSink) -> Plan:
         if present := self._create(statement, ddl.ObjectKind.SINK):
             return present
-        self._readable(statement.relation)
+        self.readable(statement.relation)
         return definitions.plan_create_sink(statement, self._clock())
 
-    def _readable(self, relation: str) -> None:
+    def readable(self, relation: str) -> None:
         if self._catalog.source(relation) is None and self._catalog.view(relation) is None:
             names = [*(s.name for s in self._catalog.sources()), *(v.name for v in self._catalog.views())]
             self._unknown("source or materialized view", relation, names)
@@ -231,6 +245,12 @@ class Engine:
     def _unknown(self, kind: str, name: str, names: list[str]) -> Never:
         close = get_close_matches(name, names, n=1)
         raise UnknownObject(kind=kind, name=name, suggestion=f" (did you mean {close[0]}?)" if close else "")
+
+
+def _resume(view: ViewRecord) -> Plan:
+    if view.state != "failed":
+        return Plan("resume view", view.name, Outcome.NOTHING, notes=(f"the view is {view.state}, not failed",))
+    return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "live"),))
 
 
 def _found(found: FoundSchema, trigger: EvolutionTrigger) -> Proposal:

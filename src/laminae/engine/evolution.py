@@ -10,7 +10,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from laminae.catalog.model import HistoryChange
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
 from laminae.engine.edits import edit_field
 from laminae.engine.options import compatibility_of, option, rules_of
@@ -20,7 +19,7 @@ from laminae.schema.apply import apply_changes
 from laminae.schema.change import TypeChanged
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.compatibility import RULES, Answer, Compatible, Incompatible, Rule, evaluate_evolution
-from laminae.schema.describe import change_facts, describe_change
+from laminae.schema.describe import describe_change, history_change
 from laminae.schema.diff import diff_schemas
 from laminae.schema.evolvable import EvolutionTrigger
 from laminae.schema.identity import assign_ids, without_ids
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from laminae.schema.change import SchemaChange
     from laminae.schema.column import Columns
     from laminae.schema.compatibility import EvolutionVerdict, RuleSet
+    from laminae.schema.describe import HistoryChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ def plan_evolution(
         judged_by=f"{mode} ({rules} rules)",
         version=source.version + 1 if outcome is Outcome.APPLY else source.version,
         refusal=refusal,
+        rests_on_others=outcome is Outcome.APPLY and bool(removed_ids(source.schema, evolved)),
         notes=("FORCE overrides the mode",) if proposal.force and outcome is Outcome.APPLY and verdict.reasons else (),
     )
 
@@ -116,7 +117,7 @@ def numbered(source: SourceRecord, proposed: pa.Schema, changes: Sequence[Schema
 
 
 def history_of(changes: Sequence[SchemaChange]) -> tuple[HistoryChange, ...]:
-    return tuple(HistoryChange(*change_facts(change)) for change in changes)
+    return tuple(history_change(change) for change in changes)
 
 
 def verdict_text(verdict: EvolutionVerdict, mode: str, rules: RuleSet, trigger: EvolutionTrigger, now: datetime) -> str:
@@ -150,7 +151,7 @@ def _refusal(
     proposal: Proposal,
     views: Sequence[ViewRecord],
 ) -> LaminaeError | None:
-    removed = _ids(columns_of(source.schema)) - _ids(columns_of(evolved))
+    removed = removed_ids(source.schema, evolved)
     if users := dependents_on(removed, source, views):
         gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))
         return DependentsExist(name=f"Column {gone} of {source.name}", dependents=", ".join(users), cascade="")
@@ -183,7 +184,7 @@ def _pending(
     verdict: EvolutionVerdict,
     now: datetime,
 ) -> AddPending:
-    facts = json.dumps([change_facts(change) for change in changes], ensure_ascii=False)
+    facts = json.dumps([history_change(change) for change in changes], ensure_ascii=False)
     return AddPending(
         source_id=source.id,
         source_name=source.name,
@@ -197,6 +198,10 @@ def _pending(
         schema_id=proposal.schema_id,
         registry_version=proposal.registry_version,
     )
+
+
+def removed_ids(old: pa.Schema, new: pa.Schema) -> set[int]:
+    return _ids(columns_of(old)) - _ids(columns_of(new))
 
 
 def _ids(columns: Columns) -> set[int]:

@@ -101,12 +101,19 @@ SETTINGS: dict[str, OptionRow] = {
     "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
 }
 
-# A client library's own settings pass through under its name.
-PASSED_THROUGH = ("kafka.", "registry.", "iceberg.", "delta.", "jdbc.", "spark.")
-
-SECRET_NAME = re.compile(r"passw|secret|token|jaas|credential|(api|private|access)[._-]?key", re.IGNORECASE)
+# Every option is described above by a name without a dot or is a setting of a client library, which passes through.
+SECRET_NAME = re.compile(
+    r"passw|pwd|secret|token|jaas|credential|user\.info|(api|private|access|account|keystore|ssl)[._-]?key$",
+    re.IGNORECASE,
+)
 REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
-PASSWORD_IN_URL = re.compile(r"://[^/@\s:]*:(?!\$\{)[^/@\s]+@")
+# A secret written inside a value: in an address, as a parameter of one, in a JAAS sentence, or as a PEM block.
+SECRET_VALUE = re.compile(
+    r"""://[^/@\s:]*:(?!\$\{)[^/@\s]+@
+      | \b\w*(passw|pwd|secret|token|api_?key)\w*\s*=\s*["']?(?!["']?\$\{)[^\s"'&;]
+      | -----BEGIN""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 def checked(given: Iterable[tuple[str, str]], table: Mapping[str, OptionRow], owner: str) -> Options:
@@ -123,13 +130,13 @@ def _checked(name: str, value: str, table: Mapping[str, OptionRow], owner: str) 
     _refuse_secret(name, value, owner)
     row = table.get(name)
     if row is None:
-        if name.startswith(PASSED_THROUGH):
+        if "." in name and table is not SETTINGS:
             return value
         close = get_close_matches(name, table, n=1)
         advice = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(sorted(table))}."
         raise InvalidOption(option=name, owner=owner, problem="there is no such option", advice=advice)
-    if name == "compatibility":
-        value = value.upper()
+    if isinstance(row.values, tuple):
+        value = next((allowed for allowed in row.values if allowed.casefold() == value.casefold()), value)
     if not row.accepts(value):
         raise InvalidOption(
             option=name, owner=owner, problem=f"{value!r} does not fit", advice=f"Give {row.expectation}."
@@ -138,12 +145,10 @@ def _checked(name: str, value: str, table: Mapping[str, OptionRow], owner: str) 
 
 
 def _refuse_secret(name: str, value: str, owner: str) -> None:
-    if SECRET_NAME.search(name):
-        # A JAAS configuration is a sentence around the secret; anything else must be the reference and nothing more.
-        is_reference = REFERENCE.search(value) if "jaas" in name.lower() else REFERENCE.fullmatch(value)
-        if is_reference is None:
-            raise SecretInOption(option=name, owner=owner)
-    elif PASSWORD_IN_URL.search(value):
+    # A JAAS configuration is a sentence around the secret; any other secret must be the reference and nothing more.
+    is_sentence = "jaas" in name.lower() and REFERENCE.search(value) is not None
+    named = SECRET_NAME.search(name) is not None and not is_sentence and REFERENCE.fullmatch(value) is None
+    if named or SECRET_VALUE.search(value):
         raise SecretInOption(option=name, owner=owner)
 
 

@@ -29,7 +29,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one statement does to one object. `updates` are committed together, also those that only keep a verdict."""
+    """What one statement does to one object. `updates` are committed together, also those that only keep a verdict.
+
+    A plan that rests on other objects (a drop on nobody reading, a view on what it reads) is committed only while no
+    definition has changed since `expected_seq`.
+    """
 
     action: str
     target: str
@@ -41,6 +45,8 @@ class Plan:
     version: int | None = None
     refusal: LaminaeError | None = None
     notes: tuple[str, ...] = ()
+    rests_on_others: bool = False
+    expected_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

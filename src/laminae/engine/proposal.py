@@ -132,7 +132,15 @@ def _dropped(statement: DropColumn, schema: pa.Schema) -> pa.Schema | None:
         if statement.if_exists:
             return None
         raise
-    return edit_siblings(schema, path[:-1], source, lambda fields: [f for f in fields if f.name != path[-1]])
+
+    def drop(fields: list[pa.Field]) -> list[pa.Field]:
+        kept = [field for field in fields if field.name != path[-1]]
+        if not kept:
+            owner = dotted(path[:-1]) or source
+            raise InvalidSchema(path=dotted(path), problem=f"it is the last one of {owner}, which cannot be without")
+        return kept
+
+    return edit_siblings(schema, path[:-1], source, drop)
 
 
 def _retyped(field: pa.Field, kind: pa.DataType, path: Path) -> pa.Field:

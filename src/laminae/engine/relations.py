@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.engine.edits import path_of
-from laminae.engine.options import compatibility_of, option, rules_of
+from laminae.engine.options import SETTINGS, compatibility_of, option, rules_of
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.types import sql_type
 
@@ -54,6 +54,7 @@ SINKS = pa.schema(
         ("progress", _LONG), ("problem", _TEXT), ("created_at", _STAMP),
     ]
 )  # fmt: skip
+SETTINGS_TABLE = pa.schema([("name", _TEXT), ("value", _TEXT), ("default", _TEXT), ("meaning", _TEXT)])
 DESCRIPTION = pa.schema([("name", _TEXT), ("type", _TEXT), ("nullable", _FLAG), ("default", _TEXT), ("detail", _TEXT)])
 
 
@@ -96,12 +97,20 @@ def sinks(catalog: Catalog) -> pa.Table:
     return table_of(SINKS, map(_sink_row, catalog.sinks()))
 
 
+def settings(catalog: Catalog) -> pa.Table:
+    """Every setting, with the value that holds here."""
+    given = catalog.settings()
+    rows = ((name, given.get(name, row.default), row.default, row.meaning) for name, row in SETTINGS.items())
+    return table_of(SETTINGS_TABLE, rows)
+
+
 RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
     "schema_history": schema_history,
     "pending_changes": pending_changes,
     "sources": sources,
     "views": views,
     "sinks": sinks,
+    "settings": settings,
 }
 
 

@@ -27,7 +27,7 @@ from laminae.schema.change import (
 from laminae.schema.column import DEFAULT, ID, Column, Columns, Path, columns_of, dotted
 from laminae.schema.identity import without_ids
 from laminae.schema.nesting import container, inner_fields
-from laminae.schema.projection import ColumnProjection, projection_between
+from laminae.schema.projection import ColumnProjection, Matcher, projection_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,8 +35,26 @@ if TYPE_CHECKING:
 
 def apply_evolution(schema: pa.Schema, changes: Iterable[SchemaChange]) -> tuple[pa.Schema, ColumnProjection]:
     """The evolved schema, and the projection that carries a batch of the old one into it."""
+    changes = tuple(changes)
     evolved = apply_changes(schema, changes)
-    return evolved, projection_between(schema, evolved)
+    return evolved, projection_between(schema, evolved, _matcher(changes))
+
+
+def _matcher(changes: Sequence[SchemaChange]) -> Matcher:
+    """What the changes say continues what. Without ids, two schemas alone cannot tell a rename from drop and add."""
+    added = {change.path for change in changes if isinstance(change, ColumnAdded)}
+    renamed = {change.path: change.new_name for change in changes if isinstance(change, ColumnRenamed)}
+    dropped = {change.path for change in changes if isinstance(change, ColumnDropped)}
+
+    def match(old: Columns, new: Columns, old_path: Path, new_path: Path) -> list[int | None]:
+        names = {
+            renamed.get((*old_path, node.name), node.name): i
+            for i, node in enumerate(old)
+            if (*old_path, node.name) not in dropped
+        }
+        return [None if (*new_path, node.name) in added else names.get(node.name) for node in new]
+
+    return match
 
 
 def apply_changes(schema: pa.Schema, changes: Iterable[SchemaChange]) -> pa.Schema:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ChangeFacts(NamedTuple):
-    """What the schema history keeps of a change."""
+class HistoryChange(NamedTuple):
+    """What the schema history keeps of one change; the version it belongs to gives the rest of the row."""
 
     change_type: str
     column_name: str
@@ -34,24 +34,24 @@ class ChangeFacts(NamedTuple):
     default: str | None = None
 
 
-def change_facts(change: SchemaChange) -> ChangeFacts:
+def history_change(change: SchemaChange) -> HistoryChange:
     """The row of one change. A rename is listed under its new name, with the old one beside it."""
     kind, name = type(change).__name__, change.column_name
     match change:
         case ColumnAdded():
-            return ChangeFacts(kind, name, new_type=_typed(change.type, change.nullable), default=change.default)
+            return HistoryChange(kind, name, new_type=_typed(change.type, change.nullable), default=change.default)
         case ColumnDropped():
-            return ChangeFacts(kind, name, old_type=_typed(change.type, change.nullable), default=change.default)
+            return HistoryChange(kind, name, old_type=_typed(change.type, change.nullable), default=change.default)
         case ColumnRenamed():
-            return ChangeFacts(kind, dotted((*change.path[:-1], change.new_name)), old_name=change.old_name)
+            return HistoryChange(kind, dotted((*change.path[:-1], change.new_name)), old_name=change.old_name)
         case TypeWidened() | TypeNarrowed() | TypeChanged():
-            return ChangeFacts(kind, name, sql_type(change.old_type), sql_type(change.new_type))
+            return HistoryChange(kind, name, sql_type(change.old_type), sql_type(change.new_type))
         case NullabilityChanged():
-            return ChangeFacts(kind, name, *_nullability(change.nullable))
+            return HistoryChange(kind, name, *_nullability(change.nullable))
         case DefaultChanged():
-            return ChangeFacts(kind, name, default=change.new_default)
+            return HistoryChange(kind, name, default=change.new_default)
         case ColumnMoved():
-            return ChangeFacts(kind, name)
+            return HistoryChange(kind, name)
         case _:
             assert_never(change)
 

@@ -5,6 +5,7 @@ The steps are values, so that Spark compiles the same ones. Nullability is check
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -95,41 +96,53 @@ class ColumnProjection:
         return pa.RecordBatch.from_arrays(columns, schema=self.new_schema)
 
 
-def projection_between(old: pa.Schema, new: pa.Schema) -> ColumnProjection:
+Matcher = Callable[[Columns, Columns, Path, Path], list[int | None]]
+"""For each new sibling the index of the old one it continues; the paths are those of their parents, old and new."""
+
+
+def projection_between(old: pa.Schema, new: pa.Schema, matcher: Matcher | None = None) -> ColumnProjection:
     """The projection from any version straight to any other; columns are matched as the diff matches them."""
-    return ColumnProjection(old, new, _siblings(columns_of(old), columns_of(new), ()))
+    build = _Builder(matcher or _as_the_diff_does)
+    return ColumnProjection(old, new, build.siblings(columns_of(old), columns_of(new), (), ()))
 
 
-def _siblings(old: Columns, new: Columns, path: Path) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    for node, source in zip(new, match_siblings(old, new), strict=True):
-        here = (*path, node.name)
-        steps.append(Fill(node, here) if source is None else _step(old[source], node, source, here))
-    return tuple(steps)
+def _as_the_diff_does(old: Columns, new: Columns, old_path: Path, new_path: Path) -> list[int | None]:
+    return match_siblings(old, new)
 
 
-def _step(old: Column, new: Column, source: int, path: Path) -> Step:
-    match relation(old, new):
-        case TypeRelation.UNRELATED:
-            return Fill(new, path)
-        case TypeRelation.WIDER | TypeRelation.NARROWER:
-            return Cast(new, path, source)
-        case TypeRelation.PHYSICAL if not new.is_nested:
-            return Cast(new, path, source)
-        case TypeRelation.SAME if not new.is_nested:
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    matcher: Matcher
+
+    def siblings(self, old: Columns, new: Columns, old_path: Path, path: Path) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        for node, source in zip(new, self.matcher(old, new, old_path, path), strict=True):
+            here = (*path, node.name)
+            if source is None:
+                steps.append(Fill(node, here))
+            else:
+                steps.append(self.step(old[source], node, source, (*old_path, old[source].name), here))
+        return tuple(steps)
+
+    def step(self, old: Column, new: Column, source: int, old_path: Path, path: Path) -> Step:
+        match relation(old, new):
+            case TypeRelation.UNRELATED:
+                return Fill(new, path)
+            case TypeRelation.WIDER | TypeRelation.NARROWER:
+                return Cast(new, path, source)
+            case TypeRelation.PHYSICAL if not new.is_nested:
+                return Cast(new, path, source)
+            case TypeRelation.SAME if not new.is_nested:
+                return Keep(new, path, source)
+        if new.kind == "struct":
+            children = self.siblings(old.children, new.children, old_path, path)
+        else:
+            pairs = enumerate(zip(old.children, new.children, strict=True))
+            children = tuple(self.step(a, b, i, (*old_path, a.name), (*path, b.name)) for i, (a, b) in pairs)
+        same_shape = old.kind == new.kind and len(old.children) == len(children)
+        if same_shape and all(map(_is_untouched, children, count(), old.children)):
             return Keep(new, path, source)
-    if new.kind == "struct":
-        children = _siblings(old.children, new.children, path)
-    else:
-        pairs = enumerate(zip(old.children, new.children, strict=True))
-        children = tuple(_step(a, b, i, (*path, b.name)) for i, (a, b) in pairs)
-    if (
-        old.kind == new.kind
-        and len(old.children) == len(children)
-        and all(map(_is_untouched, children, count(), old.children))
-    ):
-        return Keep(new, path, source)
-    return Nest(new, path, source, children)
+        return Nest(new, path, source, children)
 
 
 def _is_untouched(step: Step, place: int, old: Column) -> bool:

@@ -30,9 +30,12 @@ def parse_query(query: str) -> exp.Query:
         trees = sqlglot.parse(query, dialect="spark")
     except (SqlglotError, RecursionError) as problem:
         raise QueryFailed(problem=_plain(problem)) from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+    tree = trees[0] if len(trees) == 1 else None
+    if isinstance(tree, exp.Values):
+        tree = exp.select("*").from_(tree)
+    if not isinstance(tree, exp.Query):
         raise QueryFailed(problem="it is not a single SELECT")
-    return trees[0]
+    return tree
 
 
 def relations_of(query: exp.Query) -> tuple[tuple[str, str], ...]:

@@ -78,6 +78,22 @@ def test_a_refusal_ends_with_one_and_wrong_use_with_two(orders):
     assert orders("sql", "DESCRIBE SOURCE nope")[0] == 2
 
 
+def test_looking_at_a_home_that_is_not_there_does_not_make_it(run, tmp_path):
+    for command in (("history", "s"), ("explain", "SHOW SOURCES")):
+        code, _, err = run(*command, "--home", str(tmp_path / "mistyped"))
+        assert (code, "no home named" in err) == (2, True)
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_version_is_printed(run):
+    assert run("--version")[:2] == (0, "0.1.0\n")
+
+
+def test_wide_answers_are_not_folded_when_piped(orders):
+    _, out, _ = orders("sql", "SELECT * FROM laminar_catalog.schema_history")
+    assert len(out.splitlines()) == 3
+
+
 def test_errors_are_json_too_when_asked(orders):
     _, out, _ = orders("sql", "DESCRIBE SOURCE nope", "--json")
     assert json.loads(out)["error"] == "UNKNOWN_OBJECT"

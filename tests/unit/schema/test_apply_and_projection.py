@@ -59,6 +59,19 @@ def test_renamed_column_keeps_its_values():
     assert project(schema(col("a", "int", id=1)), schema(col("b", "int", id=1)), [{"a": 7}]) == [{"b": 7}]
 
 
+def test_a_rename_without_an_id_keeps_its_values_because_the_change_says_so():
+    old = schema(col("k"), col("a", "int"))
+    _, projection = apply_evolution(old, [ColumnRenamed(("a",), "b")])
+    batch = pa.RecordBatch.from_pylist([{"k": "x", "a": 7}], old)
+    assert projection.mappings == (0, 1)
+    assert projection.project_batch(batch).to_pylist() == [{"k": "x", "b": 7}]
+
+
+def test_a_rename_by_alias_keeps_its_values():
+    old, new = schema(col("k"), col("a", "int")), schema(col("k"), col("b", "int", aliases='["a"]'))
+    assert project(old, new, [{"k": "x", "a": 7}]) == [{"k": "x", "b": 7}]
+
+
 def test_reorder_still_yields_a_projection():
     old = schema(col("a", "int"), col("b"))
     projection = evolve(old, schema(col("b"), col("a", "int")))

@@ -1,0 +1,1 @@
+"""How records are written, without Spark: which schema version a record has, and what its names mean there."""

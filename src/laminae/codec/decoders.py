@@ -1,0 +1,40 @@
+"""The decoder table of an epoch: an immutable value, made afresh from the catalog, swapped by rebinding a name.
+
+A record's version is its stamp, else the version in force at its place in the log (its item number).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """One version. `since` is the first log item for which it is in force; None: only stamped records have it yet.
+
+    `aliases`: (former name, live name) of top-level columns in this version, for producers that rename late.
+    """
+
+    version: int
+    schema: pa.Schema
+    since: int | None
+    aliases: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderTable:
+    """All versions that records of an epoch can have, oldest first, and the schema they are projected to."""
+
+    decoders: tuple[Decoder, ...]
+    current: pa.Schema
+    version_field: str | None = None
+    finds_unknown_fields: bool = False
+
+    def at(self, item: int) -> Decoder:
+        """The decoder of an unstamped record at this place in the log."""
+        held = [decoder for decoder in self.decoders if decoder.since is not None and decoder.since <= item]
+        return held[-1] if held else self.decoders[0]

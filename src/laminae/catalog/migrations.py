@@ -128,13 +128,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO leases (id, token) VALUES (1, 0)",
         "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     ),
+    (
+        "ALTER TABLE epochs ADD COLUMN segment TEXT",
+        "ALTER TABLE epochs ADD COLUMN dead_letters BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE epochs ADD COLUMN dead_letter_segment TEXT",
+        "ALTER TABLE epochs ADD COLUMN replayed_by BIGINT",
+    ),
 )
 
 
 def migrate(driver: Driver) -> None:
     """Apply the steps that are missing, each in a transaction of its own. Safe while other processes do the same."""
-    # Not at the top: the package laminae imports the catalog while it is itself being imported.
-
     while (found := _format(driver)) != len(MIGRATIONS):
         if found > len(MIGRATIONS):
             raise NewerHome(location=driver.location, found=found, known=len(MIGRATIONS))

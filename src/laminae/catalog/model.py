@@ -138,7 +138,12 @@ class SinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """A committed epoch: `epoch` is the global number, (`source_id`, `batch_id`) the range of one source's log."""
+    """A committed epoch: `epoch` is the global number, (`source_id`, `batch_id`) the range of one source's log.
+
+    A replay of dead letters has a negative batch id and no range. `segment` and `dead_letter_segment` are directories
+    below the home with its rows and with the records that could not be decoded; `replayed_by` is the epoch that put
+    those through again.
+    """
 
     epoch: int
     source_id: int
@@ -148,6 +153,22 @@ class EpochRecord:
     version: int
     rows: int
     committed_at: datetime
+    segment: str | None = None
+    dead_letters: int = 0
+    dead_letter_segment: str | None = None
+    replayed_by: int | None = None
+
+    @property
+    def is_replay(self) -> bool:
+        return self.batch_id < 0
+
+
+class EpochTotals(NamedTuple):
+    """Sums over every committed epoch of a source."""
+
+    epochs: int
+    rows: int
+    dead_letters: int
 
 
 @dataclass(frozen=True, slots=True)

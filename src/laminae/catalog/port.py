@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import (
         EpochRecord,
+        EpochTotals,
         HistoryRow,
         Lease,
         PendingRecord,
@@ -79,6 +80,20 @@ class Catalog(Protocol):
         ...
 
     def last_epoch(self) -> int: ...
+
+    def batch(self, source_id: int, batch_id: int) -> EpochRecord | None:
+        """The committed epoch of this Spark batch."""
+        ...
+
+    def last_batch(self, source_id: int) -> EpochRecord | None:
+        """The newest committed epoch that has a Spark batch behind it."""
+        ...
+
+    def dead_letter_epochs(self, source_id: int) -> tuple[EpochRecord, ...]:
+        """Epochs whose dead letters wait: those that no replay has taken."""
+        ...
+
+    def epoch_totals(self, source_id: int) -> EpochTotals: ...
 
     def settings(self) -> dict[str, str]: ...
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from laminae.catalog import leases, rows
+from laminae.catalog.model import EpochTotals
 from laminae.catalog.names import name_fault, name_key
 from laminae.errors import CatalogCorrupt
 
@@ -48,8 +49,14 @@ _HISTORY = """SELECT h.version, h.change_type, h.column_name, h.old_type, h.new_
                      v.set_off_by, v.schema_id, v.registry_version, v.compatibility, v.forced, v.applied_at
               FROM schema_history h JOIN schema_versions v ON v.source_id = h.source_id AND v.version = h.version
               WHERE h.source_id = ? AND h.version > ? AND h.version <= ? ORDER BY h.version, h.ordinal"""
-_EPOCHS = """SELECT epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at
-             FROM epochs WHERE source_id = ? AND epoch > ? ORDER BY epoch"""
+_EPOCH = """SELECT epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at,
+                   segment, dead_letters, dead_letter_segment, replayed_by
+            FROM epochs WHERE source_id = ?"""
+_EPOCHS = _EPOCH + " AND epoch > ? ORDER BY epoch"
+_BATCH = _EPOCH + " AND batch_id = ?"
+_LAST_BATCH = _EPOCH + " AND batch_id >= 0 ORDER BY epoch DESC LIMIT 1"
+_DEAD_LETTERS = _EPOCH + " AND dead_letter_segment IS NOT NULL AND replayed_by IS NULL ORDER BY epoch"
+_TOTALS = "SELECT count(*), coalesce(sum(row_count), 0), coalesce(sum(dead_letters), 0) FROM epochs WHERE source_id = ?"
 
 
 class _Versions(NamedTuple):
@@ -134,6 +141,18 @@ class CatalogReads:
 
     def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]:
         return tuple(map(rows.epoch_record, self._driver.query(_EPOCHS, source_id, since)))
+
+    def batch(self, source_id: int, batch_id: int) -> EpochRecord | None:
+        return next(map(rows.epoch_record, self._driver.query(_BATCH, source_id, batch_id)), None)
+
+    def last_batch(self, source_id: int) -> EpochRecord | None:
+        return next(map(rows.epoch_record, self._driver.query(_LAST_BATCH, source_id)), None)
+
+    def dead_letter_epochs(self, source_id: int) -> tuple[EpochRecord, ...]:
+        return tuple(map(rows.epoch_record, self._driver.query(_DEAD_LETTERS, source_id)))
+
+    def epoch_totals(self, source_id: int) -> EpochTotals:
+        return EpochTotals(*map(int, self._driver.query(_TOTALS, source_id)[0]))
 
     def settings(self) -> dict[str, str]:
         return dict(sorted(self._driver.query("SELECT name, value FROM settings")))

@@ -181,7 +181,8 @@ def sink_record(row: Row) -> SinkRecord:
 
 
 def epoch_record(row: Row) -> EpochRecord:
-    epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at = row
+    epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at, *files = row
+    segment, dead_letters, dead_letter_segment, replayed_by = files
     return EpochRecord(
         epoch=epoch,
         source_id=source_id,
@@ -191,4 +192,8 @@ def epoch_record(row: Row) -> EpochRecord:
         version=version,
         rows=row_count,
         committed_at=instant(committed_at),
+        segment=segment,
+        dead_letters=dead_letters,
+        dead_letter_segment=dead_letter_segment,
+        replayed_by=replayed_by,
     )

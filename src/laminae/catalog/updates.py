@@ -176,6 +176,10 @@ class CommitEpoch:
     version: int
     rows: int
     committed_at: datetime
+    segment: str | None = None
+    dead_letters: int = 0
+    dead_letter_segment: str | None = None
+    replays: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

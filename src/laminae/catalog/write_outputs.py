@@ -134,8 +134,9 @@ def commit_epoch(update: CommitEpoch, writing: Writing) -> int:
     writing.live_source(update.source_id, update.source_name, update.version)
     epoch = writing.next_epoch()
     writing.transaction.execute(
-        """INSERT INTO epochs (epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO epochs (epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at,
+                               segment, dead_letters, dead_letter_segment)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         epoch,
         update.source_id,
         update.batch_id,
@@ -143,7 +144,19 @@ def commit_epoch(update: CommitEpoch, writing: Writing) -> int:
         update.version,
         update.rows,
         instant_text(update.committed_at),
+        update.segment,
+        update.dead_letters,
+        update.dead_letter_segment,
     )
+    for replayed in update.replays:
+        taken = writing.transaction.execute(
+            "UPDATE epochs SET replayed_by = ? WHERE epoch = ? AND source_id = ? AND replayed_by IS NULL",
+            epoch,
+            replayed,
+            update.source_id,
+        )
+        if not taken:
+            raise ConcurrentChange(name=update.source_name, expected="its dead letters", found="another replay of them")
     return epoch
 
 

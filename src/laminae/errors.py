@@ -142,6 +142,20 @@ ERRORS: dict[str, ErrorRow] = {
         "{location} is being run by {holder}",
         "Stop that driver first; if it is dead, its lease expires by itself within {seconds} seconds.",
     ),
+    # Pipelines
+    "RECORD_REFUSED": ErrorRow(
+        "{source} stopped at a record that cannot be decoded ({place}): {reason}",
+        "Correct the schema or the producer; on_error = 'dead_letter' sets such records aside instead of stopping.",
+    ),
+    "DEAD_LETTER_LIMIT": ErrorRow(
+        "{source} has {count} dead letters, its limit is {limit}",
+        "Look at their reasons in laminar_catalog.dead_letters, correct the schema and replay them, or raise "
+        "dead_letter_limit.",
+    ),
+    "PIPELINE_FAILED": ErrorRow(
+        "The stream of {source} has stopped: {problem}",
+        "Correct the cause and start the pipeline again; it goes on where the last committed epoch ended.",
+    ),
     "CHECKPOINT_DIVERGED": ErrorRow(
         "Batch {batch} of {source} was committed with other offsets: {problem}",
         "Run `laminae repair`: it rebuilds the Spark checkpoint at the offsets of the catalog. Nothing was skipped.",
@@ -149,6 +163,23 @@ ERRORS: dict[str, ErrorRow] = {
     "LEASE_LOST": ErrorRow(
         "The lease on {location} was taken over by {holder} (token {found}, ours was {expected})",
         "Stop this driver: another one is running the pipelines. Nothing of this epoch was committed.",
+    ),
+    # Logs of sources and delivery to sinks
+    "SOURCE_UNAVAILABLE": ErrorRow(
+        "Source {source} cannot be read at {location}: {problem}",
+        "Make {location} readable as it was; the source then goes on where it stopped, and the others never stop.",
+    ),
+    "LOG_DAMAGED": ErrorRow(
+        "The log of source {source} is damaged at {file}: {problem}",
+        "Restore the file from a backup, or drop the source and create it again; laminae does not guess at records.",
+    ),
+    "INVALID_ROW": ErrorRow(
+        "Row {row} (counted from 0) for {source} cannot be stored as JSON at {path}: {problem}",
+        "Correct the value and insert again; no row of this insert was stored.",
+    ),
+    "SINK_UNAVAILABLE": ErrorRow(
+        "Sink {sink} cannot write to {location}: {problem}",
+        "Make {location} a directory that can be written, or drop the sink; it is tried again by itself.",
     ),
 }
 
@@ -299,3 +330,31 @@ class LeaseLost(LaminaeError):
 
 class CheckpointDiverged(LaminaeError):
     code = "CHECKPOINT_DIVERGED"
+
+
+class RecordRefused(LaminaeError):
+    code = "RECORD_REFUSED"
+
+
+class DeadLetterLimit(LaminaeError):
+    code = "DEAD_LETTER_LIMIT"
+
+
+class PipelineFailed(LaminaeError):
+    code = "PIPELINE_FAILED"
+
+
+class SourceUnavailable(LaminaeError):
+    code = "SOURCE_UNAVAILABLE"
+
+
+class LogDamaged(LaminaeError):
+    code = "LOG_DAMAGED"
+
+
+class InvalidRow(LaminaeError):
+    code = "INVALID_ROW"
+
+
+class SinkUnavailable(LaminaeError):
+    code = "SINK_UNAVAILABLE"

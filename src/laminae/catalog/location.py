@@ -89,10 +89,16 @@ def _local(path: str) -> Home:
 
 def _resolved(reference: re.Match[str], home: str) -> str:
     kind, name = reference.groups()
-    value = os.environ.get(name) if kind == "env" else None
-    if value is None:
-        problem = f"the environment has no {name}" if kind == "env" else f"there are no references of kind {kind}"
-        raise InvalidOption(
-            option="catalog", owner=home, problem=problem, advice="Set the variable, and refer to it as ${env:NAME}."
-        )
-    return value
+    problem = f"there are no references of kind {kind}"
+    if kind == "env":
+        problem = f"the environment has no {name}"
+        if name in os.environ:
+            return os.environ[name]
+    if kind == "file":
+        try:
+            return Path(name).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            problem = f"{name} cannot be read: {type(error).__name__}"
+    raise InvalidOption(
+        option="catalog", owner=home, problem=problem, advice="Refer to what is there as ${env:NAME} or ${file:/path}."
+    )

@@ -6,7 +6,8 @@ which version is current, and fetches only what it has not seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from laminae.catalog.names import name_fault, name_key
 from laminae.errors import CatalogCorrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from laminae.catalog.driver import Driver, Row
     from laminae.catalog.model import (
         EpochRecord,
@@ -77,6 +80,26 @@ _NO_VERSIONS = _Versions(0, ())
 _UNREAD = _History(0, ())
 
 
+# What a damaged row leads to when it is made into a value.
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, pa.ArrowException)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _reading(read: Callable[Concatenate[CatalogReads, _P], _R]) -> Callable[Concatenate[CatalogReads, _P], _R]:
+    """A row that cannot be made into its value is damage, and the catalog says so."""
+
+    @wraps(read)
+    def checked(self: CatalogReads, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return read(self, *args, **kwargs)
+        except _DAMAGE as error:
+            problem = f"a stored row cannot be read: {type(error).__name__}: {error}"
+            raise CatalogCorrupt(location=self.location, problem=problem) from error
+
+    return checked
+
+
 class CatalogReads:
     """The reading half of `laminae.catalog.port.Catalog`, over any driver."""
 
@@ -90,18 +113,23 @@ class CatalogReads:
     def location(self) -> str:
         return self._driver.location
 
+    @_reading
     def definition_seq(self) -> int:
         return int(self._driver.query("SELECT definition_seq FROM counters")[0][0])
 
+    @_reading
     def last_epoch(self) -> int:
         return int(self._driver.query("SELECT epoch FROM counters")[0][0])
 
+    @_reading
     def source(self, name: str) -> SourceRecord | None:
         return next((self._source(row) for row in self._named(_SOURCES, name)), None)
 
+    @_reading
     def sources(self) -> tuple[SourceRecord, ...]:
         return tuple(sorted(map(self._source, self._driver.query(_SOURCES)), key=lambda source: source.name))
 
+    @_reading
     def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
         # Versions are only added and positions only set, so two counts tell whether anything is new.
         count, placed = self._driver.query(_COUNTS, source_id, source_id)[0]
@@ -114,12 +142,14 @@ class CatalogReads:
             known = self._versions[source_id] = _Versions(placed, (*kept, *fresh))
         return known.records
 
+    @_reading
     def history(self, source_name: str | None = None) -> tuple[HistoryRow, ...]:
         if source_name is not None:
             return next((self._history(*row) for row in self._named(_CURRENT, source_name)), ())
         current = sorted(self._driver.query(_CURRENT), key=lambda row: row[1])
         return tuple([change for row in current for change in self._history(*row)])
 
+    @_reading
     def pending(self, source_id: int | None = None) -> tuple[PendingRecord, ...]:
         if source_id is None:
             found = self._driver.query(_PENDING + " ORDER BY p.id")
@@ -127,36 +157,47 @@ class CatalogReads:
             found = self._driver.query(_PENDING + " WHERE p.source_id = ? ORDER BY p.id", source_id)
         return tuple([rows.pending_record(row, self._decoded(row[-1])) for row in found])
 
+    @_reading
     def view(self, name: str) -> ViewRecord | None:
         return next(map(rows.view_record, self._named(_VIEWS, name)), None)
 
+    @_reading
     def views(self) -> tuple[ViewRecord, ...]:
         return tuple(sorted(map(rows.view_record, self._driver.query(_VIEWS)), key=lambda view: view.name))
 
+    @_reading
     def sink(self, name: str) -> SinkRecord | None:
         return next(map(rows.sink_record, self._named(_SINKS, name)), None)
 
+    @_reading
     def sinks(self) -> tuple[SinkRecord, ...]:
         return tuple(sorted(map(rows.sink_record, self._driver.query(_SINKS)), key=lambda sink: sink.name))
 
+    @_reading
     def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]:
         return tuple(map(rows.epoch_record, self._driver.query(_EPOCHS, source_id, since)))
 
+    @_reading
     def batch(self, source_id: int, batch_id: int) -> EpochRecord | None:
         return next(map(rows.epoch_record, self._driver.query(_BATCH, source_id, batch_id)), None)
 
+    @_reading
     def last_batch(self, source_id: int) -> EpochRecord | None:
         return next(map(rows.epoch_record, self._driver.query(_LAST_BATCH, source_id)), None)
 
+    @_reading
     def dead_letter_epochs(self, source_id: int) -> tuple[EpochRecord, ...]:
         return tuple(map(rows.epoch_record, self._driver.query(_DEAD_LETTERS, source_id)))
 
+    @_reading
     def epoch_totals(self, source_id: int) -> EpochTotals:
         return EpochTotals(*map(int, self._driver.query(_TOTALS, source_id)[0]))
 
+    @_reading
     def settings(self) -> dict[str, str]:
         return dict(sorted(self._driver.query("SELECT name, value FROM settings")))
 
+    @_reading
     def lease(self) -> Lease | None:
         return leases.current_lease(self._driver)
 

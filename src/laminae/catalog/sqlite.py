@@ -82,9 +82,24 @@ class SqliteDriver:
         self._connections.close()
 
     def _connect(self) -> sqlite3.Connection:
-        # Only `close` comes from another thread; PerThread gives each thread its own connection.
-        connection = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
+            return self._open(str(self._file))
+        except sqlite3.OperationalError as error:
+            # A home that may not be written can still be read; a write then says why it fails.
+            if _primary_code(error) not in _UNWRITABLE or not self._file.is_file():
+                raise
+            has_wal = self._file.with_name(f"{self._file.name}-wal").exists()
+            return self._open(f"{self._file.as_uri()}?mode=ro" + ("" if has_wal else "&immutable=1"), writable=False)
+
+    def _open(self, file: str, *, writable: bool = True) -> sqlite3.Connection:
+        # Only `close` comes from another thread; PerThread gives each thread its own connection.
+        connection = sqlite3.connect(
+            file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=not writable
+        )
+        try:
+            if not writable:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+                return connection
             self._enter_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -129,7 +144,7 @@ def _translated(error: sqlite3.Error, location: str) -> LaminaeError:
             problem=f"another process has held its lock for {BUSY_SECONDS:g} seconds",
             advice="End the process that keeps it in a transaction (a database shell, a backup), then repeat.",
         )
-    if code in _DAMAGED:
+    if code in _DAMAGED or str(error).startswith(("no such table", "no such column")):
         return CatalogCorrupt(location=location, problem=str(error))
     if code in _UNWRITABLE:
         return HomeUnwritable(location=location, problem=str(error))

@@ -36,6 +36,7 @@ class CreateSource:
 class AddVersion:
     """The next version of a source. Fails with ConcurrentChange unless the current one is `expected_version`.
 
+    With `expected_seq` the source's options, and so its mode, must be those the change was judged by too.
     Supersedes every pending change that is bound to an earlier version.
     """
 
@@ -51,6 +52,7 @@ class AddVersion:
     applied_at: datetime
     schema_id: int | None = None
     registry_version: int | None = None
+    expected_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

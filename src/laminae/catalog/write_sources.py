@@ -61,9 +61,11 @@ def create_source(update: CreateSource, writing: Writing) -> int:
 
 
 def add_version(update: AddVersion, writing: Writing) -> int:
-    found, _ = writing.live_source(update.source_id, update.source_name, update.expected_version)
+    found, seq = writing.live_source(update.source_id, update.source_name, update.expected_version)
     if found != update.expected_version:
         raise ConcurrentChange(name=update.source_name, expected=update.expected_version, found=found)
+    if update.expected_seq not in (None, seq):
+        raise ConcurrentChange(name=update.source_name, expected=update.expected_version, found="other options")
     writing.transaction.execute(
         "UPDATE sources SET version = ?, next_column_id = ?, definition_seq = ? WHERE id = ?",
         found + 1,

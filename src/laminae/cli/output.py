@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -13,12 +14,28 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = table.to_pylist()
+    """Rows by column name; a name that comes twice is told apart by its place."""
+    names = [
+        name if name not in table.column_names[:i] else f"{name}_{i + 1}" for i, name in enumerate(table.column_names)
+    ]
+    rows: list[dict[str, object]] = table.rename_columns(names).to_pylist()
     return rows
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
+    return json.dumps(_finite(value), default=_plain, ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity: they are text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+    return value
 
 
 def _plain(value: object) -> object:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from laminae.secrets import is_secret_name, secret_spans
+
 MASK = "'***'"
 
-# A `key` is a secret only with something before it: api.key and private_key, but not `key` or key.format.
-_SECRET_NAME = re.compile(r"passw|pwd|secret|token|jaas|credential|\wkey|[.\-]key", re.IGNORECASE)
 _QUOTED_VALUE = r"""(?:'(?:[^'\\]|\\(?s:.)|'')*+'?|"(?:[^"\\]|\\(?s:.)|"")*+"?)"""
 # Spaces and comments between a name and its value; bounded, since it is tried behind every word of the text.
 _GAP = r"(?:\s|--[^\n]{0,200}+\n|/\*[^*]{0,200}+\*/)*+"
@@ -25,10 +25,6 @@ _ASSIGNMENT = re.compile(
 _CLEAN_END = re.compile(r"\s*+(?:[,;)]|\Z)")
 
 
-def is_secret_name(option: str) -> bool:
-    return _SECRET_NAME.search(option) is not None
-
-
 class Masked:
     """A text with its secret values replaced, and where each place of the original is in it."""
 
@@ -37,6 +33,17 @@ class Masked:
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
+        named = self._named_spans()
+        inside = secret_spans(self._original)
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(named + inside):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+    def _named_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
         for match in _ASSIGNMENT.finditer(self._original):
             if not is_secret_name(match["name"]):

@@ -15,11 +15,11 @@ from laminae.engine.evolution import history_of
 from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, checked, compatibility_of
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
-from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
+from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed, UnknownObject
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.diff import diff_schemas
 from laminae.schema.identity import assign_ids
-from laminae.views.dependencies import parse_query, reads_of
+from laminae.views.dependencies import parse_query, reads_of, relations_of
 from laminae.views.refused import refuse_unsupported
 
 if TYPE_CHECKING:
@@ -64,7 +64,11 @@ def plan_create_view(
 ) -> Plan:
     name = statement.name
     check_name(name, "materialized view")
-    refuse_unsupported(parse_query(statement.query))
+    query = parse_query(statement.query)
+    refuse_unsupported(query)
+    for schema, relation in relations_of(query):
+        if schema:
+            raise UnknownObject(kind="source or materialized view", name=f"{schema}.{relation}", suggestion="")
     put = updates.PutView(
         name=name,
         query=statement.query,

@@ -98,8 +98,8 @@ def _descend(
         raise UnknownColumn(source=source, path=dotted(path), suggestion=f" ({dotted(path[:depth])} is no struct)")
     if not rest and (leaf is None or leaf not in roles):
         inside = " and ".join(dotted((*path[:depth], role)) for role in roles)
-        suggestion = f" (what lies inside is addressed as {inside}; only fields of a struct can be added or dropped)"
-        raise UnknownColumn(source=source, path=dotted(path), suggestion=suggestion)
+        told = f"what lies inside is addressed as {inside}; only fields of a struct can be added or dropped"
+        raise UnknownColumn(source=source, path=f"inside {dotted(path)} by that name", suggestion=f" ({told})")
     inners = [inner.with_name(role) for inner, role in zip(inner_fields(kind), roles, strict=True)]
     if not rest:
         return field.with_type(container(kind, edit(inners)))

@@ -16,13 +16,15 @@ from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
 from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
 from laminae.schema.apply import apply_changes
-from laminae.schema.change import TypeChanged
-from laminae.schema.column import columns_of, dotted
-from laminae.schema.compatibility import RULES, Answer, Compatible, Incompatible, Rule, evaluate_evolution
+from laminae.schema.change import DefaultChanged, TypeChanged
+from laminae.schema.column import ID, columns_of, dotted
+from laminae.schema.compatibility import RULES, Answer, Compatible, Incompatible, Rule, judge
+from laminae.schema.defaults import check_defaults
 from laminae.schema.describe import describe_change, history_change
 from laminae.schema.diff import diff_schemas
 from laminae.schema.evolvable import EvolutionTrigger
-from laminae.schema.identity import assign_ids, without_ids
+from laminae.schema.identity import assign_ids, rewrite, without_ids
+from laminae.views.dependencies import ALL_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,11 +63,14 @@ def plan_evolution(
 ) -> Plan:
     """What becomes of `proposal`; `history` holds the source's schemas, oldest first, the last in force."""
     mode, rules = compatibility_of(source.options), rules_of(source.options)
-    asked = diff_schemas(source.schema, proposal.schema)
+    asked = _asked(source, proposal)
     if not asked:
         return Plan(action, source.name, Outcome.NOTHING, notes=("the schema is already so",))
-    verdict = evaluate_evolution(proposal.schema, history, mode, rules)
-    evolved, next_id = numbered(source, proposal.schema, asked)
+    # Against older versions a new column must have its number: by name alone it would be taken for a dropped one.
+    judged, _ = assign_ids(apply_changes(source.schema, asked), source.next_column_id)
+    verdict = judge(asked, columns_of(judged), history, mode, rules)
+    evolved, next_id = numbered(source, asked)
+    check_defaults(columns_of(evolved))
     changes = diff_schemas(source.schema, evolved)
     refusal = _refusal(source, evolved, verdict, proposal, views)
     outcome = _outcome(source, verdict, proposal, refusal)
@@ -78,6 +83,7 @@ def plan_evolution(
                 source_id=source.id,
                 source_name=source.name,
                 expected_version=source.version,
+                expected_seq=source.definition_seq,
                 schema=evolved,
                 next_column_id=next_id,
                 history=history_of(changes),
@@ -107,7 +113,25 @@ def plan_evolution(
     )
 
 
-def numbered(source: SourceRecord, proposed: pa.Schema, changes: Sequence[SchemaChange]) -> tuple[pa.Schema, int]:
+def _asked(source: SourceRecord, proposal: Proposal) -> tuple[SchemaChange, ...]:
+    """What the proposal changes. An id that no live column has comes from elsewhere and means nothing here.
+
+    Who finds a schema outside does not know the defaults that were declared here: only DDL takes one away.
+    """
+    live = _ids(columns_of(source.schema))
+
+    def known(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        if ID in metadata and not (metadata[ID].isdigit() and int(metadata[ID]) in live):
+            del metadata[ID]
+        return metadata
+
+    changes = diff_schemas(source.schema, rewrite(proposal.schema, known))
+    if proposal.trigger.is_by_person:
+        return changes
+    return tuple(c for c in changes if not (isinstance(c, DefaultChanged) and c.new_default is None))
+
+
+def numbered(source: SourceRecord, changes: Sequence[SchemaChange]) -> tuple[pa.Schema, int]:
     """The schema to store: old ids kept, a new id for each new column and for each column of an unrelated type."""
     evolved = apply_changes(source.schema, changes)
     for change in changes:
@@ -140,8 +164,14 @@ def dependents_on(ids: set[int], source: SourceRecord, views: Sequence[ViewRecor
     if source.watermark is not None and source.watermark.column_id in ids:
         used.append(f"the WATERMARK of {source.name}")
     name = source.name.casefold()
-    reading = (view for view in views if any(read.casefold() == name and ids & set(cols) for read, cols in view.reads))
-    return used + [f"materialized view {view.name}" for view in reading]
+    for view in views:
+        if any(read.casefold() == name and _reads_any(ids, columns) for read, columns in view.reads):
+            used += [f"materialized view {view.name}"]
+    return used
+
+
+def _reads_any(ids: set[int], columns: tuple[int, ...]) -> bool:
+    return bool(ids) and (columns == ALL_COLUMNS or not ids.isdisjoint(columns))
 
 
 def _refusal(
@@ -184,13 +214,12 @@ def _pending(
     verdict: EvolutionVerdict,
     now: datetime,
 ) -> AddPending:
-    facts = json.dumps([history_change(change) for change in changes], ensure_ascii=False)
     return AddPending(
         source_id=source.id,
         source_name=source.name,
         base_version=source.version,
         schema=proposal.schema,
-        fingerprint=hashlib.sha256(facts.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(proposal.schema.serialize().to_pybytes()).hexdigest(),
         summary="; ".join(f"{change.column_name}: {describe_change(change)}" for change in changes),
         reasons="; ".join(map(str, verdict.reasons)),
         trigger=proposal.trigger,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from laminae.errors import InvalidOption, SecretInOption
 from laminae.schema.compatibility import CompatibilityMode, RuleSet
+from laminae.secrets import holds_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -101,20 +102,6 @@ SETTINGS: dict[str, OptionRow] = {
     "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
 }
 
-# Every option is described above by a name without a dot or is a setting of a client library, which passes through.
-SECRET_NAME = re.compile(
-    r"passw|pwd|secret|token|jaas|credential|user\.info|(api|private|access|account|keystore|ssl)[._-]?key$",
-    re.IGNORECASE,
-)
-REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
-# A secret written inside a value: in an address, as a parameter of one, in a JAAS sentence, or as a PEM block.
-SECRET_VALUE = re.compile(
-    r"""://[^/@\s:]*:(?!\$\{)[^/@\s]+@
-      | \b\w*(passw|pwd|secret|token|api_?key)\w*\s*=\s*["']?(?!["']?\$\{)[^\s"'&;]
-      | -----BEGIN""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
 
 def checked(given: Iterable[tuple[str, str]], table: Mapping[str, OptionRow], owner: str) -> Options:
     """The options in the order of their names, each known, of its kind, and without a literal secret."""
@@ -127,29 +114,23 @@ def checked(given: Iterable[tuple[str, str]], table: Mapping[str, OptionRow], ow
 
 
 def _checked(name: str, value: str, table: Mapping[str, OptionRow], owner: str) -> str:
-    _refuse_secret(name, value, owner)
+    if holds_literal(name, value):
+        raise SecretInOption(option=name, owner=owner)
     row = table.get(name)
     if row is None:
+        # A name with a dot is a setting of a client library, which knows it better.
         if "." in name and table is not SETTINGS:
             return value
         close = get_close_matches(name, table, n=1)
         advice = f"Did you mean {close[0]}?" if close else f"The options are {', '.join(sorted(table))}."
         raise InvalidOption(option=name, owner=owner, problem="there is no such option", advice=advice)
     if isinstance(row.values, tuple):
-        value = next((allowed for allowed in row.values if allowed.casefold() == value.casefold()), value)
+        value = next((str(allowed) for allowed in row.values if allowed.casefold() == value.casefold()), value)
     if not row.accepts(value):
         raise InvalidOption(
             option=name, owner=owner, problem=f"{value!r} does not fit", advice=f"Give {row.expectation}."
         )
     return value
-
-
-def _refuse_secret(name: str, value: str, owner: str) -> None:
-    # A JAAS configuration is a sentence around the secret; any other secret must be the reference and nothing more.
-    is_sentence = "jaas" in name.lower() and REFERENCE.search(value) is not None
-    named = SECRET_NAME.search(name) is not None and not is_sentence and REFERENCE.fullmatch(value) is None
-    if named or SECRET_VALUE.search(value):
-        raise SecretInOption(option=name, owner=owner)
 
 
 def option(options: Options, name: str, table: Mapping[str, OptionRow] = SOURCE_OPTIONS) -> str | None:

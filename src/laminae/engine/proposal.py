@@ -22,9 +22,10 @@ from laminae.ddl import (
 from laminae.engine.edits import edit_field, edit_siblings, field_at
 from laminae.errors import DuplicateColumn, InvalidDefault, InvalidName, InvalidSchema, UnknownColumn
 from laminae.schema.column import DEFAULT, ID, MAX_DEPTH, Path, column, dotted
-from laminae.schema.defaults import default_scalar, encode_default
+from laminae.schema.defaults import encode_default
 from laminae.schema.identity import with_default
 from laminae.schema.types import sql_type
+from laminae.schema.widening import TypeRelation, relation
 
 if TYPE_CHECKING:
     from laminae.ddl import ColumnDef, Literal
@@ -45,8 +46,8 @@ def proposed_schema(statement: AlterColumn, schema: pa.Schema) -> pa.Schema | No
             return edit_field(schema, path, source, lambda field: _retyped(field, statement.type, path))
         case SetNotNull() | DropNotNull():
             nullable = isinstance(statement, DropNotNull)
-            if path[-1] == "key" and not nullable and field_at(schema, path, source).nullable is False:
-                return None
+            if nullable and len(path) > 1 and path[-1] == "key" and _is_map(schema, path[:-1], source):
+                raise InvalidSchema(path=dotted(path), problem="the key of a map is never NULL")
             return edit_field(schema, path, source, lambda field: field.with_nullable(nullable))
         case SetDefault():
             literal = statement.default
@@ -149,9 +150,14 @@ def _retyped(field: pa.Field, kind: pa.DataType, path: Path) -> pa.Field:
         raise InvalidSchema(path=dotted(path), problem="a VOID column cannot be NOT NULL")
     retyped = field.with_type(_with_ids_of(field.type, kind))
     default = (field.metadata or {}).get(DEFAULT)
-    if default is not None:
-        default_scalar(default.decode(), kind, dotted(path))
+    if default is not None and relation(column(field), column(retyped)) is TypeRelation.UNRELATED:
+        problem = "it was declared for the old type"
+        raise InvalidDefault(default=default.decode(), path=dotted(path), type=sql_type(kind), problem=problem)
     return retyped
+
+
+def _is_map(schema: pa.Schema, path: Path, source: str) -> bool:
+    return bool(pa.types.is_map(field_at(schema, path, source).type))
 
 
 def _with_ids_of(old: pa.DataType, new: pa.DataType) -> pa.DataType:

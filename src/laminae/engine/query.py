@@ -5,12 +5,14 @@ The relations are Arrow tables made for the query; DuckDB sees nothing else, nei
 
 from __future__ import annotations
 
+import atexit
 from functools import cache
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from laminae.errors import QueryFailed
+from laminae.secrets import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +36,9 @@ def run_query(query: exp.Query, relations: Mapping[tuple[str, str], pa.Table]) -
             for key, table in relations.items():
                 cursor.register(names[key], table)
             return cursor.sql(text).to_arrow_table()
-    except Exception as problem:  # any text may reach sqlglot and DuckDB; what they raise is the answer
-        raise QueryFailed(problem=str(problem).split("\n\n")[0]) from problem
+    except Exception as problem:  # noqa: BLE001  # any text may reach sqlglot and DuckDB; what they raise is the answer
+        # Not chained: the text may quote a secret of the query, and a traceback would show it.
+        raise QueryFailed(problem=masked(str(problem).split("\n\n")[0])) from None
 
 
 @cache
@@ -45,6 +48,8 @@ def _database() -> duckdb.DuckDBPyConnection:
 
     connection = duckdb.connect(":memory:", config=CONFIG)
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # Forgotten before the interpreter ends: DuckDB complains on stderr about what is still alive then.
+    atexit.register(_database.cache_clear)
     return connection
 
 

@@ -55,6 +55,12 @@ SINKS = pa.schema(
     ]
 )  # fmt: skip
 SETTINGS_TABLE = pa.schema([("name", _TEXT), ("value", _TEXT), ("default", _TEXT), ("meaning", _TEXT)])
+EPOCHS = pa.schema(
+    [
+        ("epoch", _LONG), ("source_name", _TEXT), ("batch_id", _LONG), ("version", _LONG), ("rows", _LONG),
+        ("dead_letters", _LONG), ("start_offsets", _TEXT), ("end_offsets", _TEXT), ("committed_at", _STAMP),
+    ]
+)  # fmt: skip
 DESCRIPTION = pa.schema([("name", _TEXT), ("type", _TEXT), ("nullable", _FLAG), ("default", _TEXT), ("detail", _TEXT)])
 
 
@@ -97,6 +103,16 @@ def sinks(catalog: Catalog) -> pa.Table:
     return table_of(SINKS, map(_sink_row, catalog.sinks()))
 
 
+def epochs(catalog: Catalog) -> pa.Table:
+    """Every committed epoch of the live sources, in the order of their numbers."""
+    rows = (
+        (e.epoch, s.name, e.batch_id, e.version, e.rows, e.dead_letters, e.start_offsets, e.end_offsets, e.committed_at)
+        for s in catalog.sources()
+        for e in catalog.epochs(s.id)
+    )
+    return table_of(EPOCHS, sorted(rows))
+
+
 def settings(catalog: Catalog) -> pa.Table:
     """Every setting, with the value that holds here."""
     given = catalog.settings()
@@ -110,6 +126,7 @@ RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
     "sources": sources,
     "views": views,
     "sinks": sinks,
+    "epochs": epochs,
     "settings": settings,
 }
 

@@ -29,43 +29,67 @@ class Entries:
 
 
 def entries_of(array: pa.Array) -> Entries:
-    """Entries of the non-NULL rows of a list, fixed-size list or map array."""
+    """Entries of the non-NULL rows of a list, list view, fixed-size list or map array."""
     children = [array.keys, array.items] if pa.types.is_map(array.type) else [_values(array)]
-    offsets = _offsets(array)
-    starts, lengths = offsets[:-1], np.diff(offsets)
+    starts, lengths = _places(array)
     valid = np.asarray(array.is_valid()) if array.null_count else None
-    if valid is not None and lengths[~valid].any():
+    if valid is not None:
         lengths = np.where(valid, lengths, 0)
-        rows = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-        children = [child.take(pa.array(rows + np.arange(len(rows)))) for child in children]
-    else:
-        begin, end = int(offsets[0]), int(offsets[-1])
-        children = [child.slice(begin, end - begin) for child in children]
-    return Entries(np.concatenate(([0], np.cumsum(lengths))), children)
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    in_order = len(starts) == 0 or bool((starts[lengths > 0] == starts[0] + offsets[:-1][lengths > 0]).all())
+    if in_order:
+        begin = int(starts[0]) if len(starts) else 0
+        return Entries(offsets, [child.slice(begin, int(offsets[-1])) for child in children])
+    rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return Entries(offsets, [child.take(pa.array(rows)) for child in children])
 
 
 def list_like(array: pa.Array, entries: Entries, children: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
     """An array of the list or map type `kind` with the rows of `array` around new children."""
     mask = array.is_null() if array.null_count else None
     if pa.types.is_fixed_size_list(kind):
+        if not kind.list_size:
+            return _choice([], kind, array)
         return pa.FixedSizeListArray.from_arrays(_spread(array, children[0], kind.list_size), type=kind, mask=mask)
     if pa.types.is_map(kind):
         offsets = pa.array(entries.offsets.astype(np.int32))
         return pa.MapArray.from_arrays(offsets, children[0], children[1], type=kind, mask=mask)
-    wide = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
-    make, width, listed = (
-        (pa.LargeListArray.from_arrays, np.int64, pa.large_list(kind.value_field))
-        if wide
-        else (pa.ListArray.from_arrays, np.int32, pa.list_(kind.value_field))
-    )
-    result = make(pa.array(entries.offsets.astype(width)), children[0], type=listed, mask=mask)
-    return result if listed == kind else result.cast(kind)
+    make, width = next((make, width) for test, make, width in LISTS if test(kind))
+    offsets = entries.offsets.astype(width)
+    if _is_view(kind):
+        places = pa.array(offsets[:-1]), pa.array(np.diff(offsets))
+        return make(*places, children[0], type=kind, mask=mask)
+    return make(pa.array(offsets), children[0], type=kind, mask=mask)
+
+
+LISTS = (
+    (pa.types.is_list, pa.ListArray.from_arrays, np.int32),
+    (pa.types.is_large_list, pa.LargeListArray.from_arrays, np.int64),
+    (pa.types.is_list_view, pa.ListViewArray.from_arrays, np.int32),
+    (pa.types.is_large_list_view, pa.LargeListViewArray.from_arrays, np.int64),
+)
+
+
+def null_count(array: pa.Array) -> int:
+    """NULLs as a reader sees them: a dictionary or a run may stand for NULL without a mark of its own."""
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        return int(array.dictionary_decode().null_count)
+    if pa.types.is_run_end_encoded(array.type):
+        return int(pc.run_end_decode(array).null_count)
+    return int(array.null_count)
+
+
+def is_same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays of floats hold the same numbers."""
+    one, other = one.cast(pa.float64()), other.cast(pa.float64())
+    both_nan = pc.and_(pc.is_nan(one), pc.is_nan(other))
+    return bool(pc.all(pc.or_(pc.equal(one, other), both_nan)).as_py() is not False)
 
 
 def struct_like(array: pa.Array, children: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
     """A struct array of type `kind` that is NULL where `array` is."""
     if not children:
-        return pa.array([{}, None], kind).take(array.is_null().cast(pa.int8()))
+        return _choice({}, kind, array)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
@@ -77,17 +101,26 @@ def repeated(scalar: pa.Scalar, rows: int) -> pa.Array:
     return pa.repeat(scalar, rows)
 
 
+def _choice(empty: object, kind: pa.DataType, array: pa.Array) -> pa.Array:
+    """`empty` in every row, NULL where `array` is: for types that have no entries to build from."""
+    return pa.array([empty, None], kind).take(array.is_null().cast(pa.int8()))
+
+
 def _values(array: pa.Array) -> pa.Array:
-    return pc.cast(array, pa.list_(array.type.value_field)).values if _is_view(array.type) else array.values
+    # Arrow divides by the size of a fixed-size list to find its values.
+    is_empty = pa.types.is_fixed_size_list(array.type) and not array.type.list_size
+    return pa.nulls(0, array.type.value_type) if is_empty else array.values
 
 
-def _offsets(array: pa.Array) -> np.ndarray:
+def _places(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where in its values each row begins, and how many it has."""
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
-        begins: np.ndarray = (np.arange(len(array) + 1, dtype=np.int64) + array.offset) * size
-        return begins
-    listed = pc.cast(array, pa.list_(array.type.value_field)) if _is_view(array.type) else array
-    return np.asarray(listed.offsets, dtype=np.int64)
+        return (np.arange(len(array), dtype=np.int64) + array.offset) * size, np.full(len(array), size, dtype=np.int64)
+    offsets = np.asarray(array.offsets, dtype=np.int64)
+    if _is_view(array.type):
+        return offsets, np.asarray(array.sizes, dtype=np.int64)
+    return offsets[:-1], np.diff(offsets)
 
 
 def _is_view(kind: pa.DataType) -> bool:

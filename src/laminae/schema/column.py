@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ Path = tuple[str, ...]
 
 # Arrow itself recurses over nested types and has no guard; far below its limit, far above any real schema.
 MAX_DEPTH = 100
+MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -65,11 +65,14 @@ Columns = tuple[Column, ...]
 _interned: weakref.WeakValueDictionary[tuple[object, ...], Column] = weakref.WeakValueDictionary()
 _trees: dict[int, tuple[weakref.ref[pa.Schema], Columns]] = {}
 # `batch.schema` is a new Python object for every batch; comparing it with the last few (0.1 us each) finds its tree.
-_recent: deque[tuple[pa.Schema, Columns]] = deque(maxlen=8)
+# Rebound, never changed: other threads may be walking it.
+_recent: tuple[tuple[pa.Schema, Columns], ...] = ()
+MOST_RECENT = 8
 
 
 def columns_of(schema: pa.Schema) -> Columns:
     """The tree of `schema`. Raises `InvalidSchema` for empty or duplicate names, duplicate ids and excessive depth."""
+    global _recent
     known = _trees.get(id(schema))
     if known is not None and known[0]() is schema:
         return known[1]
@@ -77,7 +80,7 @@ def columns_of(schema: pa.Schema) -> Columns:
     if tree is None:
         tree = _siblings(schema, ())
         _check_ids(tree)
-        _recent.append((schema, tree))
+        _recent = ((schema, tree), *_recent[: MOST_RECENT - 1])
     key = id(schema)
     _trees[key] = (weakref.ref(schema, lambda _: _trees.pop(key, None)), tree)
     return tree
@@ -91,8 +94,8 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
     name = field.name if name is None else name
     kind, children = _structure(field.type, (*path, name))
     node_id = _int(metadata, ID, (*path, name))
-    external = metadata.get(EXTERNAL_ID)
-    default = metadata.get(DEFAULT)
+    external = _text(metadata, EXTERNAL_ID, (*path, name))
+    default = _text(metadata, DEFAULT, (*path, name))
     key = (name, kind, field.nullable, tuple(sorted(metadata.items())), children)
     found = _interned.get(key)
     if found is None:
@@ -103,8 +106,8 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
             kind=kind,
             nullable=field.nullable,
             id=node_id,
-            external_id=None if external is None else external.decode(),
-            default=None if default is None else default.decode(),
+            external_id=external,
+            default=default,
             aliases=_aliases(metadata, (*path, name)),
             children=children,
         )
@@ -125,7 +128,7 @@ def _structure(kind: pa.DataType, path: Path) -> tuple[str, Columns]:
         return "struct", _siblings(kind, path)
     if pa.types.is_map(kind):
         key = column(kind.key_field, name="key", path=path)
-        return "map", (key, column(kind.item_field, name="value", path=path))
+        return "sorted_map" if kind.keys_sorted else "map", (key, column(kind.item_field, name="value", path=path))
     if is_list(kind):
         return list_kind(kind), (column(kind.value_field, name="element", path=path),)
     return str(kind), ()
@@ -140,6 +143,11 @@ def _siblings(fields: Iterable[pa.Field], path: Path) -> Columns:
         other = seen.setdefault(node.name.casefold(), node.name)
         if other != node.name:
             raise InvalidSchema(path=dotted((*path, node.name)), problem=f"its name differs from {other} only in case")
+    outside = [node.external_id for node in columns if node.external_id is not None]
+    if len(set(outside)) != len(outside):
+        twice = next(found for found in outside if outside.count(found) > 1)
+        where = dotted(path) or "the top level"
+        raise InvalidSchema(path=where, problem=f"{EXTERNAL_ID.decode()} {twice} belongs to two columns")
     if len(seen) != len(columns):
         names = [node.name for node in columns]
         twice = next(name for name in names if names.count(name) > 1)
@@ -163,9 +171,17 @@ def _int(metadata: Mapping[bytes, bytes], key: bytes, path: Path) -> int | None:
     text = metadata.get(key)
     if text is None:
         return None
-    if not text.isdigit():
+    if not text.isdigit() or len(text) > MAX_DIGITS:
         raise InvalidSchema(path=dotted(path), problem=f"{key.decode()} is {text!r}, not a number")
     return int(text)
+
+
+def _text(metadata: Mapping[bytes, bytes], key: bytes, path: Path) -> str | None:
+    found = metadata.get(key)
+    try:
+        return None if found is None else found.decode()
+    except UnicodeDecodeError:
+        raise InvalidSchema(path=dotted(path), problem=f"{key.decode()} is not UTF-8 text") from None
 
 
 def _aliases(metadata: Mapping[bytes, bytes], path: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
 
@@ -45,7 +46,7 @@ class CompatibilityMode(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> CompatibilityMode:
-        return _parse(cls, text if text in ANSWERS else text.upper(), "compatibility")
+        return _parse(cls, text, "compatibility")
 
     @property
     def base(self) -> CompatibilityMode:
@@ -71,7 +72,7 @@ class RuleSet(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> RuleSet:
-        return _parse(cls, text.lower(), "compatibility_rules")
+        return _parse(cls, text, "compatibility_rules")
 
     @property
     def other(self) -> RuleSet:
@@ -266,15 +267,25 @@ def evaluate_evolution(
     proposed = columns_of(new)
     if not history:
         return Compatible()
-    changes = diff_columns(columns_of(history[-1]), proposed)
-    judgements = list(_judge(changes, judged, rule_set, len(history)))
-    if judged.is_transitive:
+    return judge(diff_columns(columns_of(history[-1]), proposed), proposed, history, judged, rule_set)
+
+
+def judge(
+    changes: tuple[SchemaChange, ...],
+    proposed: Columns,
+    history: Sequence[pa.Schema],
+    mode: CompatibilityMode,
+    rules: RuleSet,
+) -> EvolutionVerdict:
+    """The verdict on `changes` against the last version, and on `proposed` against every earlier one if transitive."""
+    judgements = list(_judge(changes, mode, rules, len(history)))
+    if mode.is_transitive:
         seen: set[Columns] = {columns_of(history[-1])}
         for version, schema in enumerate(history[:-1], start=1):
             earlier = columns_of(schema)
             if earlier not in seen:
                 seen.add(earlier)
-                judgements.extend(_judge(diff_columns(earlier, proposed), judged, rule_set, version))
+                judgements.extend(_judge(diff_columns(earlier, proposed), mode, rules, version))
     return verdict_of(changes, judgements)
 
 
@@ -337,13 +348,13 @@ def _judge(
 def _parse(enum: type[_E], text: str, option: str) -> _E:
     if isinstance(text, enum):
         return text
-    try:
-        return enum(text)
-    except ValueError:
-        names = ", ".join(enum)
-        raise InvalidOption(
-            option=option,
-            owner="the source",
-            problem=f"{text!r} is not one of its values",
-            advice=f"Use one of {names}.",
-        ) from None
+    found: _E | None = _members(enum).get(text.casefold()) if isinstance(text, str) else None
+    if found is not None:
+        return found
+    problem, advice = f"{text!r} is not one of its values", f"Use one of {', '.join(enum)}."
+    raise InvalidOption(option=option, owner="the source", problem=problem, advice=advice)
+
+
+@cache
+def _members(enum: type[_E]) -> dict[str, _E]:
+    return {member.casefold(): member for member in enum}

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from laminae.errors import InvalidDefault
+from laminae.schema.column import dotted
 from laminae.schema.types import sql_type
+
+if TYPE_CHECKING:
+    from laminae.schema.column import Column, Columns, Path
 
 # Values of every type pass through here, hence Any: each converter checks what it was given.
 Convert = Callable[[Any, pa.DataType], Any]
@@ -36,6 +40,30 @@ def encode_default(value: object, arrow: pa.DataType, path: str) -> str:
     return text
 
 
+def check_defaults(columns: Columns, path: Path = ()) -> None:
+    """Raise `InvalidDefault` for the first default, at or below these columns, that is no value of its column."""
+    for node in columns:
+        here = (*path, node.name)
+        if node.default is not None:
+            scalar = default_scalar(node.default, node.type, dotted(here))
+            if _has_forbidden_null(scalar.as_py(), node):
+                kind = sql_type(node.type)
+                raise InvalidDefault(
+                    default=node.default, path=dotted(here), type=kind, problem="NULL where NOT NULL is"
+                )
+        check_defaults(node.children, here)
+
+
+def _has_forbidden_null(value: Any, node: Column) -> bool:
+    if value is None:
+        return not node.nullable
+    if node.kind == "struct":
+        return any(_has_forbidden_null(value[child.name], child) for child in node.children)
+    if node.kind in ("map", "sorted_map"):
+        return any(_has_forbidden_null(item, node.children[1]) for _, item in value)
+    return bool(node.children) and any(_has_forbidden_null(item, node.children[0]) for item in value)
+
+
 def default_scalar(text: str | None, arrow: pa.DataType, path: str) -> pa.Scalar:
     """The Arrow scalar that fills a column whose default is `text`; NULL when there is none."""
     if text is None:
@@ -48,7 +76,11 @@ def default_scalar(text: str | None, arrow: pa.DataType, path: str) -> pa.Scalar
 
 @lru_cache(maxsize=4096)
 def _scalar(text: str, arrow: pa.DataType) -> pa.Scalar:
-    return pa.scalar(_from_json(json.loads(text), arrow), arrow)
+    given = _from_json(json.loads(text), arrow)
+    scalar = pa.scalar(given, arrow)
+    if isinstance(given, float) and math.isfinite(given) and not math.isfinite(scalar.as_py()):
+        raise ValueError("the number is too large")
+    return scalar
 
 
 def _to_json(value: Any, arrow: pa.DataType) -> Any:
@@ -76,6 +108,8 @@ _digits = _exactly(str, int)
 
 def _float_to_json(value: Any, arrow: pa.DataType) -> Any:
     number = float(_number(value, arrow))
+    if isinstance(value, int) and int(pa.scalar(number, arrow).as_py()) != value:
+        raise ValueError("the type cannot hold this whole number exactly")
     return number if math.isfinite(number) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
 
 

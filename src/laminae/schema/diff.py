@@ -119,12 +119,14 @@ class _Found:
     def siblings(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> None:
         if old is new:
             return
-        first = self._in_place(old, new, old_path, new_path)
+        first, differing = _in_place(old, new)
+        for i in differing:
+            self.pair(old[i], new[i], old_path, new_path)
         if first == len(old):
             self.adds.extend([_added(node, new_path) for node in new[first:]])
             return
         rest = min(len(old), len(new)) - first
-        last = self._in_place(old[: -rest - 1 : -1], new[: -rest - 1 : -1], old_path, new_path) if rest else 0
+        last, behind = _in_place(old[: -rest - 1 : -1], new[: -rest - 1 : -1]) if rest else (0, [])
         middle_old, middle_new = old[first : len(old) - last], new[first : len(new) - last]
         matches = match_siblings(middle_old, middle_new)
         for node, source in zip(middle_new, matches, strict=True):
@@ -132,15 +134,8 @@ class _Found:
                 self.pair(middle_old[source], node, old_path, new_path)
         self._dropped_and_added(middle_old, middle_new, matches, old_path, new_path, _Place(first, last > 0))
         self._moved(middle_new, matches, new_path, first)
-
-    def _in_place(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> int:
-        """Diff the leading columns that continue at the same index, and say how many: mostly that is all of them."""
-        shared = min(len(old), len(new))
-        for i in compress(range(shared), map(is_not, old, new)):
-            if not _is_continued_in_place(old[i], new[i]):
-                return i
-            self.pair(old[i], new[i], old_path, new_path)
-        return shared
+        for i in reversed(behind):
+            self.pair(old[-i - 1], new[-i - 1], old_path, new_path)
 
     def pair(self, old: Column, new: Column, old_path: Path, new_path: Path) -> None:
         """Two nodes known to be the same column: what differs between them, and below them."""
@@ -212,6 +207,17 @@ class _Found:
 def _added(node: Column, parent: Path, position: int | None = None, perhaps: str | None = None) -> ColumnAdded:
     path = (*parent, node.name)
     return ColumnAdded(path, node.type, node.nullable, node.default, node.id, position, perhaps, node.field)
+
+
+def _in_place(old: Columns, new: Columns) -> tuple[int, list[int]]:
+    """How many leading columns continue at the same index (mostly all), and which of them differ."""
+    shared = min(len(old), len(new))
+    differing: list[int] = []
+    for i in compress(range(shared), map(is_not, old, new)):
+        if not _is_continued_in_place(old[i], new[i]):
+            return i, differing
+        differing.append(i)
+    return shared, differing
 
 
 def _is_continued_in_place(old: Column, new: Column) -> bool:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.errors import SchemaMismatch
-from laminae.schema.arrays import entries_of, list_like, repeated, struct_like
+from laminae.schema.arrays import entries_of, is_same, list_like, null_count, repeated, struct_like
 from laminae.schema.column import Column, Columns, Path, columns_of, dotted
 from laminae.schema.defaults import default_scalar
 from laminae.schema.diff import match_siblings
-from laminae.schema.widening import TypeRelation, relation
+from laminae.schema.widening import MAP_LAYOUTS, TypeRelation, relation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +153,7 @@ def _is_untouched(step: Step, place: int, old: Column) -> bool:
 
 def _is_checked(node: Column) -> bool:
     """Whether some value at or below this column must not be NULL. Map keys never are, Arrow sees to that."""
-    below = node.children[1:] if node.kind == "map" else node.children
+    below = node.children[1:] if node.kind in MAP_LAYOUTS else node.children
     return not node.nullable or any(_is_checked(child) for child in below)
 
 
@@ -168,11 +168,9 @@ def _run(step: Step, siblings: Sequence[pa.Array], rows: int, hidden: int) -> pa
             result = _cast(siblings[step.source], step)
         case Nest():
             result = _nest(siblings[step.source], step)
-    if not step.target.nullable and result.null_count > hidden:
-        missing = result.null_count - hidden
-        raise SchemaMismatch(
-            path=dotted(step.path), problem=f"{missing} of {rows} values are NULL in a NOT NULL column"
-        )
+    if not step.target.nullable and (nulls := null_count(result)) > hidden:
+        problem = f"{nulls - hidden} of {rows} values are NULL in a NOT NULL column"
+        raise SchemaMismatch(path=dotted(step.path), problem=problem)
     return result
 
 
@@ -190,9 +188,13 @@ def _cast(array: pa.Array, step: Cast) -> pa.Array:
     if array.null_count == len(array):
         return pa.nulls(len(array), step.target.type)
     try:
-        return array.cast(step.target.type)
+        result = array.cast(step.target.type)
     except pa.ArrowException as problem:
         raise SchemaMismatch(path=dotted(step.path), problem=str(problem)) from None
+    if pa.types.is_floating(array.type) and pa.types.is_floating(step.target.type) and not is_same(array, result):
+        told = f"a value cannot be held exactly by {step.target.type}"
+        raise SchemaMismatch(path=dotted(step.path), problem=told)
+    return result
 
 
 def _nest(array: pa.Array, step: Nest) -> pa.Array:

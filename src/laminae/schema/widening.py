@@ -115,6 +115,7 @@ WIDENINGS: dict[str, Widening] = {
 # The same values in another memory layout: both directions are compatible under every mode.
 LAYOUTS = ({"string", "large_string", "string_view"}, {"binary", "large_binary", "binary_view"})
 LIST_LAYOUTS = frozenset({"list", "large_list", "list_view", "large_list_view"})
+MAP_LAYOUTS = frozenset({"map", "sorted_map"})
 
 
 class TypeRelation(Enum):
@@ -127,10 +128,13 @@ class TypeRelation(Enum):
 
 def relation(old: Column, new: Column) -> TypeRelation:
     """How the type of `new` relates to that of `old`, children left aside (the diff looks at those one by one)."""
+    if {old.kind, new.kind} <= MAP_LAYOUTS and relation(old.children[0], new.children[0]) is TypeRelation.UNRELATED:
+        # A map cannot be filled without its keys, so other keys make another map.
+        return TypeRelation.UNRELATED
     if old.kind == new.kind:
         return TypeRelation.SAME
     if old.children or new.children:
-        if {old.kind, new.kind} <= LIST_LAYOUTS:
+        if {old.kind, new.kind} <= LIST_LAYOUTS or {old.kind, new.kind} <= MAP_LAYOUTS:
             return TypeRelation.PHYSICAL
         if old.kind == "null":
             return TypeRelation.WIDER

@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from laminae.errors import QueryFailed
 from laminae.schema.column import columns_of
+from laminae.secrets import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from laminae.schema.column import Columns
 
 Reads = tuple[tuple[str, tuple[int, ...]], ...]
+ALL_COLUMNS = (0,)
+"""Stands for every column there is and will be: what `SELECT *` reads. No column has the id 0."""
 
 
 def parse_query(query: str) -> exp.Query:
@@ -58,8 +61,8 @@ def reads_of(query: str, schemas: Mapping[str, pa.Schema]) -> Reads:
     result: list[tuple[str, tuple[int, ...]]] = []
     for _, name in relations_of(tree):
         schema = known.get(name.casefold())
-        ids = () if schema is None else _ids(columns_of(schema), None if starred else named)
-        result.append((name, tuple(ids)))
+        ids = () if schema is None else ALL_COLUMNS if starred else tuple(_ids(columns_of(schema), named))
+        result.append((name, ids))
     return tuple(result)
 
 
@@ -76,4 +79,4 @@ def _ids(columns: Columns, named: set[str] | None) -> list[int]:
 
 def _plain(problem: Exception) -> str:
     """sqlglot underlines with terminal escapes; an error text must not carry them."""
-    return str(problem).replace("\x1b[4m", "").replace("\x1b[0m", "") or type(problem).__name__
+    return masked(str(problem).replace("\x1b[4m", "").replace("\x1b[0m", "")) or type(problem).__name__

@@ -85,6 +85,11 @@ def test_looking_at_a_home_that_is_not_there_does_not_make_it(run, tmp_path):
     assert not (tmp_path / "mistyped").exists()
 
 
+def test_json_is_json_whatever_the_answer_holds(run):
+    _, out, _ = run("sql", "SELECT double('NaN') AS x, 1 AS a, 2 AS a", "--json")
+    assert json.loads(out, parse_constant=pytest.fail) == [{"x": "nan", "a": 1, "a_3": 2}]
+
+
 def test_version_is_printed(run):
     assert run("--version")[:2] == (0, "0.1.0\n")
 

@@ -7,8 +7,9 @@ import traceback
 import pytest
 
 from laminae.ddl import parse
-from laminae.ddl.secrets import Masked, is_secret_name
+from laminae.ddl.secrets import Masked
 from laminae.errors import DdlSyntaxError
+from laminae.secrets import is_secret_name
 
 SECRET = "hunter2"
 

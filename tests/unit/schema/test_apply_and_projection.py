@@ -148,6 +148,57 @@ def test_null_rows_that_still_hold_entries_are_not_looked_at():
     assert projection_between(old, new).project_batch(batch).to_pylist() == [{"l": [1]}, {"l": None}, {"l": [3]}]
 
 
+@pytest.mark.parametrize("make_new", [pa.list_, pa.list_view, pa.large_list_view])
+@pytest.mark.parametrize("make_old", [pa.list_, pa.list_view, pa.large_list])
+def test_lists_and_list_views_become_each_other(make_old, make_new):
+    old, new = make_old(pa.int32()), make_new(pa.int64())
+    rows = [[1], None, [2, 3], [], [4]]
+    batch = pa.RecordBatch.from_arrays([pa.array(rows, old)], schema=schema(col("l", old)))
+    for part, expected in ((batch, rows), (batch.slice(2, 2), rows[2:4])):
+        projected = projection_between(schema(col("l", old)), schema(col("l", new))).project_batch(part)
+        projected.validate(full=True)
+        assert projected.column(0).to_pylist() == expected
+
+
+def test_a_view_whose_rows_overlap_or_are_out_of_order_keeps_them():
+    values = pa.array([1, 2, 3, 4], pa.int32())
+    view = pa.ListViewArray.from_arrays(pa.array([2, 0, 1], pa.int32()), pa.array([2, 2, 1], pa.int32()), values)
+    old, new = schema(col("l", view.type)), schema(col("l", pa.list_(pa.int64())))
+    projected = projection_between(old, new).project_batch(pa.RecordBatch.from_arrays([view], schema=old))
+    assert projected.column(0).to_pylist() == [[3, 4], [1, 2], [2]]
+
+
+def test_fixed_size_lists_of_size_zero_are_projected():
+    old, new = schema(col("l", pa.list_(pa.int32(), 0))), schema(col("l", pa.list_(pa.int64(), 0)))
+    assert project(old, new, [{"l": []}, {"l": None}]) == [{"l": []}, {"l": None}]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a", None])),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", None])),
+    ],
+    ids=["dictionary", "run end encoded"],
+)
+def test_nulls_hidden_in_an_encoding_are_seen(array):
+    old, new = schema(col("a", array.type)), schema(col("a", array.type, null=False))
+    with pytest.raises(SchemaMismatch, match="1 of 2 values are NULL"):
+        projection_between(old, new).project_batch(pa.RecordBatch.from_arrays([array], schema=old))
+
+
+def test_a_sorted_map_is_the_same_map_in_another_layout():
+    old = schema(col("m", pa.map_(pa.string(), pa.int32())))
+    new = schema(col("m", pa.map_(pa.string(), pa.int32(), keys_sorted=True)))
+    assert project(old, new, [{"m": [("a", 1)]}]) == [{"m": [("a", 1)]}]
+    assert evolve(old, new).new_schema.field("m").type.keys_sorted
+
+
+def test_another_key_makes_another_map():
+    old, new = schema(col("m", pa.map_(pa.string(), pa.int32()))), schema(col("m", pa.map_(pa.int32(), pa.int32())))
+    assert project(old, new, [{"m": [("a", 1)]}]) == [{"m": None}]
+
+
 def test_empty_batch_keeps_its_zero_rows_and_gets_the_new_schema():
     old, new = schema(col("a", "int")), schema(col("a", "bigint"), col("b", null=False))
     projected = evolve(old, new).project_batch(pa.RecordBatch.from_pylist([], old))
@@ -167,6 +218,8 @@ def test_dropping_every_column_keeps_the_row_count():
         (schema(), schema(col("a", null=False)), {}, "a"),
         (schema(col("a", "bigint")), schema(col("a", "int")), {"a": 2**40}, "a"),
         (schema(col("a", "bigint")), schema(col("a", "double")), {"a": 2**53 + 1}, "a"),
+        (schema(col("a", "double")), schema(col("a", "float")), {"a": 0.1}, "a"),
+        (schema(col("a", "double")), schema(col("a", "float")), {"a": 1e300}, "a"),
         (schema(col("a", pa.timestamp("s"))), schema(col("a", pa.timestamp("ns"))), {"a": 2**60}, "a"),
         (
             schema(col("s", struct(col("x", "int")))),
@@ -181,7 +234,17 @@ def test_dropping_every_column_keeps_the_row_count():
             "s.y",
         ),
     ],
-    ids=["null", "missing", "overflow", "inexact", "timestamp overflow", "nested null", "nested missing"],
+    ids=[
+        "null",
+        "missing",
+        "overflow",
+        "inexact",
+        "rounded",
+        "infinite",
+        "timestamp overflow",
+        "nested null",
+        "nested missing",
+    ],
 )
 def test_what_does_not_fit_is_refused_with_its_path(old, new, row, path):
     batch = pa.RecordBatch.from_pylist([row], old) if len(old) else NO_COLUMNS

@@ -1,5 +1,7 @@
 """What changed between two schemas."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 
@@ -232,6 +234,22 @@ def test_changes_come_in_canonical_order():
     ]  # fmt: skip
 
 
+def test_changes_behind_a_drop_come_in_the_order_of_the_schema():
+    old = schema(col("x"), col("a", "int"), col("b", "int"), col("c", "int"))
+    changes = diff_schemas(old, schema(col("a", "bigint"), col("b", "bigint"), col("c", "bigint")))
+    assert [change.column_name for change in changes] == ["x", "a", "b", "c"]
+
+
+def test_many_threads_diff_at_once():
+    def work(worker):
+        for i in range(300):
+            old = schema(col(f"w{worker}_{i}", "int"))
+            assert len(diff_schemas(old, old.append(col("more")))) == 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
 def test_multiple_changes_at_once():
     old = schema(col("a", "int"), col("b"))
     changes = diff_schemas(old, schema(col("a", "bigint"), col("c", "double")))
@@ -264,8 +282,11 @@ def test_names_with_dots_are_quoted_in_the_column_name():
         (schema(col("a", id=1), col("b", struct(col("x", id=1)))), "column id 1"),
         (schema(col("a", aliases="nonsense")), "JSON list"),
         (pa.schema([pa.field("a", pa.int8(), metadata={"laminae:id": "x"})]), "not a number"),
+        (pa.schema([pa.field("a", pa.int8(), metadata={"laminae:id": "1" * 5000})]), "not a number"),
+        (pa.schema([pa.field("a", pa.int8(), metadata={b"laminae:default": b"\xff"})]), "not UTF-8"),
+        (schema(col("a", external=1), col("b", external=1)), "belongs to two columns"),
     ],
-    ids=["case", "duplicate", "empty", "id twice", "aliases", "id text"],
+    ids=["case", "duplicate", "empty", "id twice", "aliases", "id text", "id long", "bytes", "external"],
 )
 def test_invalid_schema_is_refused_with_its_path(bad, told):
     with pytest.raises(InvalidSchema, match=told):

@@ -1,0 +1,40 @@
+"""Named points of the epoch protocol at which a test can make the process fail. In production they do nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POINTS = (
+    "epoch planned",
+    "rows written",
+    "dead letters written",
+    "files synced",
+    "epoch committed",
+    "sink written",
+    "sink progress recorded",
+)
+
+_actions: dict[str, Callable[[], None]] = {}
+
+
+def install(point: str, action: Callable[[], None]) -> None:
+    """Run `action` whenever the point is reached."""
+    if point not in POINTS:
+        raise ValueError(f"no fault point {point!r}")
+    _actions[point] = action
+
+
+def clear() -> None:
+    _actions.clear()
+
+
+def reach(point: str) -> None:
+    if _actions:
+        _actions.get(point, _nothing)()
+
+
+def _nothing() -> None:
+    pass

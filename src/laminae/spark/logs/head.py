@@ -53,6 +53,13 @@ class LogDirectory:
             raise self.damaged(self.head_file, error.strerror or str(error)) from error
         return self._parsed(text)
 
+    def items(self, seen: int) -> int:
+        """How many there are, at least those `seen` before."""
+        items = self.head().items
+        if items < seen:
+            raise self.damaged(self.head_file, f"it counts {items} items, and {seen} were there before")
+        return items
+
     @contextmanager
     def writing(self) -> Iterator[Head]:
         """The head as no other writer changes it meanwhile: one writer at a time, of any thread or process."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from laminae.spark.contract import RAW_SCHEMA
@@ -12,11 +13,14 @@ from laminae.spark.logs.stream import log_stream
 from laminae.spark.logs.tails import log_at, open_tail
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.spark.contract import LogRange
     from laminae.spark.logs.tails import Settings
 
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _GLOB = re.compile(r"([*?\[\]{}\\])")
 
 
@@ -50,6 +54,21 @@ class NumberedLog:
 
 def no_records(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], RAW_SCHEMA)
+
+
+@contextmanager
+def reading_many(spark: SparkSession, paths: int) -> Iterator[None]:
+    """Let the driver list the paths of a read that is made within.
+
+    Beyond 32 paths Spark starts a job for it with one task for each path: 4 s for 1,000 files here, 0.5 s without.
+    """
+    before = str(spark.conf.get(_LISTING_THRESHOLD))
+    if paths > int(before):
+        spark.conf.set(_LISTING_THRESHOLD, str(paths))
+    try:
+        yield
+    finally:
+        spark.conf.set(_LISTING_THRESHOLD, before)
 
 
 def literal_path(path: str) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
+from laminae.engine.options import option
+from laminae.errors import InvalidOption, NotAvailable
+from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.head import log_directory
 from laminae.spark.logs.push import PushLog
+from laminae.spark.logs.rate import RateLog
 from laminae.spark.logs.stream import LIMIT
 
 if TYPE_CHECKING:
@@ -16,17 +23,53 @@ if TYPE_CHECKING:
     from laminae.spark.logs.tails import Settings
 
 
-def _push(source: SourceRecord, home: str) -> SourceLog:
-    return PushLog(_settings(source, home, "push"))
-
-
-def _settings(source: SourceRecord, home: str, connector: str) -> Settings:
-    directory = log_directory(source.name, source.id, home)
-    limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
-    return {"connector": connector, "source": source.name, "directory": directory.path, LIMIT: limit}
-
-
-# More items in one epoch make Spark list and open so many files that the epoch holds up the next schema change.
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# More items in one epoch make Spark list and open so many files that the next schema change has to wait for it.
 DEFAULT_LIMIT = "1000"
 
-OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {"push": _push}
+
+def _push(source: SourceRecord, home: str) -> SourceLog:
+    return PushLog(_settings(source, home, connector="push"))
+
+
+def _files(source: SourceRecord, home: str) -> SourceLog:
+    path = option(source.options, "path")
+    if path is None:
+        raise InvalidOption(
+            option="path",
+            owner=source.name,
+            problem="it is missing",
+            advice="Give the directory whose files are the source.",
+        )
+    place = _local_path(source.name, path)
+    return FilesLog(
+        _settings(source, home, connector="files", path=place, format=option(source.options, "format") or "json")
+    )
+
+
+def _rate(source: SourceRecord, home: str) -> SourceLog:
+    created = (source.created_at - _EPOCH) // timedelta(microseconds=1)
+    speed = option(source.options, "rows_per_second") or "1"
+    return RateLog(_settings(source, home, connector="rate", rows_per_second=speed, created=str(created)))
+
+
+def _settings(source: SourceRecord, home: str, **own: str) -> Settings:
+    directory = log_directory(source.name, source.id, home)
+    limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
+    return {"source": source.name, "directory": directory.path, LIMIT: limit, **own}
+
+
+def _local_path(source: str, path: str) -> str:
+    """Absolute, with its symbolic links left as they are: a link may be moved to another directory."""
+    if path.startswith("file:"):
+        path = unquote(urlsplit(path).path)
+    elif "://" in path:
+        raise NotAvailable(
+            feature=f"Reading {path}",
+            problem=f"source {source} needs a directory of this machine's file system",
+            advice="Use a local or mounted directory.",
+        )
+    return os.path.abspath(os.path.expanduser(path))
+
+
+OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {"push": _push, "files": _files, "rate": _rate}

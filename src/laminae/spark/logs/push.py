@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from laminae.spark.contract import RAW_SCHEMA
 from laminae.spark.logs.head import Head, log_directory, sync_directory
-from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records
+from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records, reading_many
 from laminae.spark.logs.rows import documents
-from laminae.spark.logs.tails import checked_items
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,12 +58,13 @@ class PushLog(NumberedLog):
         items = self._items(span)
         if not items:
             return no_records(spark)
-        checked_items(self._directory, items.stop)
+        self._directory.items(items.stop)
         files = [item_file(self._directory, item) for item in items]
         for file in files:
             if not os.path.exists(file):
                 raise self._directory.damaged(file, "it is missing")
-        return spark.read.schema(RAW_SCHEMA).parquet(*map(literal_path, files))
+        with reading_many(spark, len(files)):
+            return spark.read.schema(RAW_SCHEMA).parquet(*map(literal_path, files))
 
 
 def item_file(directory: LogDirectory, item: int) -> str:

@@ -61,7 +61,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         seen = start["item"]
-        items = self._items(seen) if self._target is None else max(seen, self._target)
+        items = self._items_or_wait(seen) if self._target is None else self._items_up_to(self._target, seen)
         if isinstance(limit, ReadMaxFiles):
             items = min(items, seen + limit.max_files)
         return {"item": items}
@@ -72,7 +72,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
         return iter(())
 
-    def _items(self, seen: int) -> int:
+    def _items_up_to(self, target: int, seen: int) -> int:
+        return target if target >= seen else self._tail.items(seen)
+
+    def _items_or_wait(self, seen: int) -> int:
         try:
             return self._tail.items(seen)
         except SourceUnavailable:

@@ -5,14 +5,17 @@ A tail is made from text settings alone, because that is what Spark hands to tha
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from laminae.spark.logs.head import LogDirectory
+from laminae.spark.logs.listing import FileList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+SECOND = 1_000_000
 Settings = dict[str, str]
 """Of one log. `connector`, `source` (its name) and `directory` are always there; names are lower case."""
 
@@ -30,14 +33,17 @@ class HeadTail:
     directory: LogDirectory
 
     def items(self, seen: int) -> int:
-        return checked_items(self.directory, seen)
+        return self.directory.items(seen)
 
 
-def checked_items(directory: LogDirectory, seen: int) -> int:
-    items = directory.head().items
-    if items < seen:
-        raise directory.damaged(directory.head_file, f"it has {items} items, and {seen} were read before")
-    return items
+@dataclass(frozen=True, slots=True)
+class ClockTail:
+    """An item is a second that has passed. A clock that was set back makes the log wait, not shrink."""
+
+    created: int
+
+    def items(self, seen: int) -> int:
+        return max(seen, (time.time_ns() // 1000 - self.created) // SECOND, 0)
 
 
 def log_at(settings: Mapping[str, str]) -> LogDirectory:
@@ -48,7 +54,15 @@ def _push(settings: Mapping[str, str]) -> Tail:
     return HeadTail(log_at(settings))
 
 
-TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {"push": _push}
+def _files(settings: Mapping[str, str]) -> Tail:
+    return FileList(log_at(settings), settings["path"])
+
+
+def _rate(settings: Mapping[str, str]) -> Tail:
+    return ClockTail(int(settings["created"]))
+
+
+TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {"push": _push, "files": _files, "rate": _rate}
 
 
 def open_tail(settings: Mapping[str, str]) -> Tail:

@@ -1,0 +1,160 @@
+"""The durable, numbered list of the files of a directory. A file is written down before it is reported, once.
+
+Light on purpose, like `head`. It never opens the files it lists.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from laminae.errors import SourceUnavailable
+from laminae.spark.logs.head import Head, LogDirectory, sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# An epoch reads the chunks of its range, so its cost does not grow with the list.
+CHUNK = 1000
+IGNORED_BEGINNINGS = (".", "_")
+# The last one is Hadoop's mark of an unfinished copy, which Spark's readers leave out without a word.
+IGNORED_ENDINGS = (".tmp", "._COPYING_")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file as it was when it was found. `modified` is in microseconds since 1970."""
+
+    item: int
+    path: str
+    size: int
+    modified: int
+
+
+class FileList:
+    """Looks at a directory (or glob pattern) and remembers each path that was ever there."""
+
+    def __init__(self, directory: LogDirectory, path: str) -> None:
+        self._directory = directory
+        self._path = path
+        self._known: set[str] = set()
+        self._loaded = 0
+
+    def items(self, seen: int) -> int:
+        self._load(self._directory.items(seen))
+        found = [path for path in self._paths() if path not in self._known]
+        if found:
+            with self._directory.writing() as head:
+                # Another process may have written them down meanwhile.
+                self._load(head.items)
+                self._append(head, sorted(path for path in found if path not in self._known))
+        return self._loaded
+
+    def entries(self, items: range) -> Iterator[FileEntry]:
+        for chunk in range(items.start // CHUNK, -(-items.stop // CHUNK)):
+            first = chunk * CHUNK
+            lines = self._lines(first)
+            for item in range(max(first, items.start), min(first + CHUNK, items.stop)):
+                yield self._entry(lines, item)
+
+    def _paths(self) -> Iterator[str]:
+        """Regular files alone: of the directory, or what the pattern matches and what is in directories it matches."""
+        try:
+            if os.path.isdir(self._path) or not glob.has_magic(self._path):
+                yield from _files_in(self._path)
+                return
+            # A pattern that matches nothing is an empty source, one whose directory is gone is not.
+            os.scandir(_fixed_part(self._path)).close()
+            for match in glob.iglob(self._path, recursive=True):
+                if os.path.isdir(match):
+                    yield from _files_in(match)
+                elif _is_wanted(os.path.basename(match)) and os.path.isfile(match):
+                    yield match
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise SourceUnavailable(
+                source=self._directory.source, location=error.filename or self._path, problem=problem
+            ) from error
+
+    def _load(self, items: int) -> None:
+        self._known.update(entry.path for entry in self.entries(range(self._loaded, items)))
+        self._loaded = items
+
+    def _append(self, head: Head, paths: list[str]) -> None:
+        entries = _described(paths, head.items)
+        extent = head.extent
+        for chunk, group in groupby(entries, lambda entry: entry.item // CHUNK):
+            text = b"".join(_line(entry) for entry in group)
+            position = extent if chunk == head.items // CHUNK and head.items % CHUNK else 0
+            self._write(self._file(chunk * CHUNK), position, text)
+            extent = position + len(text)
+        if entries:
+            sync_directory(self._directory.path)
+            self._directory.publish(Head(head.items + len(entries), extent))
+            self._known.update(entry.path for entry in entries)
+            self._loaded = head.items + len(entries)
+
+    def _write(self, file: str, position: int, text: bytes) -> None:
+        with open(file, "r+b" if position else "wb") as out:
+            # Whatever lies behind is of a writer that died before it moved the head.
+            out.truncate(position)
+            out.seek(position)
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+
+    def _lines(self, first: int) -> list[bytes]:
+        try:
+            with open(self._file(first), "rb") as lines:
+                return lines.readlines()
+        except OSError as error:
+            raise self._directory.damaged(self._file(first), error.strerror or str(error)) from error
+
+    def _entry(self, lines: list[bytes], item: int) -> FileEntry:
+        try:
+            found = json.loads(lines[item % CHUNK])
+            return FileEntry(item, str(found["path"]), int(found["size"]), int(found["modified"]))
+        except (IndexError, ValueError, KeyError, TypeError) as error:
+            file = self._file(item // CHUNK * CHUNK)
+            raise self._directory.damaged(file, f"line {item % CHUNK + 1} is not a file: {error}") from error
+
+    def _file(self, first: int) -> str:
+        return os.path.join(self._directory.path, f"{first:012}.jsonl")
+
+
+def _files_in(directory: str) -> Iterator[str]:
+    with os.scandir(directory) as found:
+        for entry in found:
+            if _is_wanted(entry.name) and entry.is_file():
+                yield entry.path
+
+
+def _is_wanted(name: str) -> bool:
+    return not name.startswith(IGNORED_BEGINNINGS) and not name.endswith(IGNORED_ENDINGS)
+
+
+def _fixed_part(pattern: str) -> str:
+    while glob.has_magic(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
+
+
+def _described(paths: list[str], first: int) -> list[FileEntry]:
+    """In the order (modification time, path); a file that is gone again is left out."""
+    found: list[tuple[int, str, int]] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            continue
+        found.append((status.st_mtime_ns // 1000, path, status.st_size))
+    found.sort()
+    return [FileEntry(first + index, path, size, modified) for index, (modified, path, size) in enumerate(found)]
+
+
+def _line(entry: FileEntry) -> bytes:
+    return json.dumps({"path": entry.path, "size": entry.size, "modified": entry.modified}).encode() + b"\n"

@@ -11,51 +11,57 @@ if TYPE_CHECKING:
 
     import pandas as pd
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 class Result:
-    """An answer that is already complete. Iterating gives tuples."""
+    """An answer: an Arrow table that is already there, or a Spark DataFrame that is computed when it is looked at."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
+    def __init__(self, table: pa.Table | None = None, frame: DataFrame | None = None) -> None:
+        self._table, self._frame = table, frame
 
     @property
     def columns(self) -> list[str]:
-        return list(self._table.column_names)
+        return list(self._frame.columns if self._frame is not None else self.arrow().column_names)
 
     def fetchall(self) -> list[tuple[object, ...]]:
-        columns = [column.to_pylist() for column in self._table.columns]
+        columns = [column.to_pylist() for column in self.arrow().columns]
         return list(zip(*columns, strict=True))
 
     def fetchone(self) -> tuple[object, ...] | None:
         return next(iter(self.fetchall()), None)
 
     def arrow(self) -> pa.Table:
+        if self._table is None and self._frame is not None:
+            self._table = self._frame.toArrow()
         return self._table
 
     def df(self) -> pd.DataFrame:
         """The answer as a pandas frame."""
-        frame: pd.DataFrame = self._table.to_pandas()
+        frame: pd.DataFrame = self.arrow().to_pandas()
         return frame
 
-    def spark(self) -> object:
-        raise NotAvailable(
-            feature="Result.spark()",
-            problem="this answer was made without Spark",
-            advice="Use .arrow() or .df(), or spark.createDataFrame(result.arrow()).",
-        )
+    def spark(self) -> DataFrame:
+        """The answer as a Spark DataFrame, where Spark gives it."""
+        if self._frame is None:
+            raise NotAvailable(
+                feature="Result.spark()",
+                problem="this answer was made without Spark",
+                advice="Use .arrow() or .df(), or spark.createDataFrame(result.arrow()).",
+            )
+        return self._frame
 
     def show(self, limit: int = 50) -> None:
         """Print the first rows as a table."""
         from laminae.render import print_table
 
-        print_table(self._table, limit)
+        print_table(self.arrow(), limit)
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
         return iter(self.fetchall())
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return int(self.arrow().num_rows)
 
     def __repr__(self) -> str:
-        return f"Result({len(self)} rows: {', '.join(self.columns)})"
+        return f"Result({', '.join(self.columns)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from laminae.engine.engine import Engine
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
-from laminae.errors import LaminaeError, NotAvailable, UnknownObject
+from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, NotAvailable, UnknownObject
 from laminae.result import Result
 from laminae.schema.describe import describe_change
 from laminae.views.dependencies import parse_query, relations_of
@@ -21,10 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from pyspark.sql import SparkSession
+
     from laminae.catalog.model import HistoryRow
     from laminae.catalog.port import Catalog
+    from laminae.spark.epoch import Replayed
+    from laminae.spark.pipeline import Pipeline
+    from laminae.spark.runtime import Runtime
 
 CATALOG = "laminar_catalog"
+SPARK_RELATIONS = ("dead_letters",)
+BY_SPARK = "its rows, by Spark"
 
 DONE = pa.schema([("status", pa.string()), ("object", pa.string()), ("version", pa.int64()), ("detail", pa.string())])
 EXPLAINED = pa.schema([("step", pa.string()), ("subject", pa.string()), ("detail", pa.string())])
@@ -33,7 +41,7 @@ SHOWN = {ddl.ObjectKind.SOURCE: "sources", ddl.ObjectKind.VIEW: "views", ddl.Obj
 
 
 def connect(
-    home: str = ".laminae",
+    home: str | PathLike[str] = ".laminae",
     spark: object | None = None,
     catalog: str | None = None,
     jars: Sequence[str] = (),
@@ -43,6 +51,8 @@ def connect(
 
     `spark` is a session to use instead of one of our own; `jars` and `config` go to the one we start.
     """
+    if not isinstance(home, str | PathLike):
+        raise HomeUnwritable(location=repr(home), problem="this is not the name of a directory")
     return Database(str(home), open_catalog(str(home), catalog), spark, tuple(jars), dict(config or {}))
 
 
@@ -56,9 +66,12 @@ class Database:
         self._catalog = catalog
         self._engine = Engine(catalog)
         self._spark, self._jars, self._config = spark, jars, config
+        self._runtime: Runtime | None = None
 
     def sql(self, text: str) -> Result:
         """Run every statement of `text`; the result is that of the last one."""
+        if not isinstance(text, str):
+            raise InvalidOption(option="text", owner="sql", problem=f"it is {type(text).__name__}", advice="Give text.")
         statements = ddl.parse(text)
         for statement in statements:
             if isinstance(statement, ddl.Query | ddl.CreateView):
@@ -66,12 +79,32 @@ class Database:
         result = Result(table_of(DONE, ()))
         for done, statement in enumerate(statements):
             try:
-                result = Result(self._answer(statement))
+                result = self._answer(statement)
             except LaminaeError as error:
                 if done:
                     error.add_note(f"statement {done + 1} of {len(statements)}; the {done} before it were carried out")
                 raise
         return result
+
+    def insert(self, source: str, rows: object) -> int:
+        """Put rows (dicts, an Arrow table or a pandas frame) into a push source; how many there were."""
+        return self._on_spark().insert(self._engine.source(source), rows)
+
+    def start(self, trigger: str = "1 second") -> Pipeline:
+        """Run every source of the home until `stop()`. Takes the lease; `LeaseHeld` names who has it."""
+        return self._on_spark().start(trigger)
+
+    def run(self) -> None:
+        """Process everything that is there now, deliver it, and return."""
+        self._on_spark().run()
+
+    def replay_dead_letters(self, source: str) -> Replayed:
+        """Put the dead letters of a source through again, exactly once, with the schema in force now."""
+        return self._on_spark().replay(self._engine.source(source).name)
+
+    def repair(self, source: str) -> int | None:
+        """Rebuild the Spark checkpoint of a source at the catalog's offsets; the batch that comes before the next."""
+        return self._on_spark().repair(self._engine.source(source))
 
     def history(self, source: str) -> tuple[HistoryRow, ...]:
         """Every change of the source's schema, oldest first."""
@@ -94,18 +127,27 @@ class Database:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _answer(self, statement: ddl.Statement) -> pa.Table:
+    def _on_spark(self) -> Runtime:
+        from laminae.spark.runtime import Runtime
+
+        if self._runtime is None:
+            given: SparkSession | None = self._spark  # type: ignore[assignment]  # typed object so that no import is needed
+            self._runtime = Runtime(self.home, self._catalog, self._engine, self._jars, self._config, given)
+        return self._runtime
+
+    def _answer(self, statement: ddl.Statement) -> Result:
         match statement:
             case ddl.Query():
                 return self._query(statement.text)
             case ddl.DescribeSource():
-                return describe_source(self._engine.source(statement.source))
+                return Result(describe_source(self._engine.source(statement.source)))
             case ddl.Show():
-                return RELATIONS[SHOWN[statement.kind]](self._catalog)
+                return Result(RELATIONS[SHOWN[statement.kind]](self._catalog))
             case ddl.Explain():
-                return table_of(EXPLAINED, ((line.step, line.subject, line.detail) for line in self.explain(statement)))
+                lines = ((line.step, line.subject, line.detail) for line in self.explain(statement))
+                return Result(table_of(EXPLAINED, lines))
             case _:
-                return self._done(self._engine.run(statement))
+                return Result(self._done(self._engine.run(statement)))
 
     def explain(self, statement: ddl.Explain) -> tuple[PlanLine, ...]:
         """The plan of the inner statement, made and not run."""
@@ -123,32 +165,32 @@ class Database:
             case _:
                 return explain(self._engine.plan(inner))
 
-    def _query(self, text: str) -> pa.Table:
+    def _query(self, text: str) -> Result:
+        """Catalog relations alone are answered here; as soon as rows of a source are asked for, by Spark."""
         query = parse_query(text)
-        tables: dict[tuple[str, str], pa.Table] = {}
-        for schema, name in relations_of(query):
-            tables[schema, name] = self._relation(schema, name)
-        return run_query(query, tables)
-
-    def _relation(self, schema: str, name: str) -> pa.Table:
-        self._read_line(schema, name)
-        if schema:
-            return RELATIONS[name.casefold()](self._catalog)
-        raise NotAvailable(
-            feature=f"SELECT from {name}",
-            problem="reading rows of a source or view needs a running pipeline",
-            advice=f"Definitions are in DESCRIBE SOURCE and {CATALOG}; rows come with the Spark pipelines.",
-        )
+        reads = relations_of(query)
+        if any(self._read_line(*read).detail == BY_SPARK for read in reads):
+            return Result(frame=self._on_spark().query(query, list(reads)))
+        tables = {(schema, name): RELATIONS[name.casefold()](self._catalog) for schema, name in reads}
+        return Result(run_query(query, tables))
 
     def _read_line(self, schema: str, name: str) -> PlanLine:
         """What a query reads under this name; UnknownObject when there is nothing."""
         if schema.casefold() == CATALOG and name.casefold() in RELATIONS:
             return PlanLine("read", f"{CATALOG}.{name.casefold()}", "from the catalog, without Spark")
+        if schema.casefold() == CATALOG and name.casefold() in SPARK_RELATIONS:
+            return PlanLine("read", f"{CATALOG}.{name.casefold()}", BY_SPARK)
         if schema:
-            suggestion = f" ({CATALOG} has {', '.join(RELATIONS)})"
+            suggestion = f" ({CATALOG} has {', '.join((*RELATIONS, *SPARK_RELATIONS))})"
             raise UnknownObject(kind="relation", name=f"{schema}.{name}", suggestion=suggestion)
         self._engine.readable(name)
-        return PlanLine("read", name, "its rows, by Spark")
+        if self._catalog.view(name) is not None:
+            raise NotAvailable(
+                feature=f"SELECT from {name}",
+                problem="materialized views are defined but not computed yet",
+                advice="Put the query of the view into a plain SELECT.",
+            )
+        return PlanLine("read", name, BY_SPARK)
 
     def _done(self, plan: Plan) -> pa.Table:
         changes = "; ".join(f"{change.column_name}: {describe_change(change)}" for change in plan.changes)

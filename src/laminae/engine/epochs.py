@@ -17,7 +17,7 @@ from laminae.schema.column import columns_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.catalog.model import SinkRecord, SourceRecord, VersionRecord
+    from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord
 
 # Stamped records may be older than the range they stand in; one from_json per version is compiled into the plan.
 MOST_STAMPED = 32
@@ -34,6 +34,26 @@ class EpochPlan:
     table: DecoderTable
     positions: tuple[SetPosition, ...]
     has_readers: bool
+    replays: tuple[int, ...] = ()
+
+
+def plan_replay(
+    source: SourceRecord,
+    versions: Sequence[VersionRecord],
+    sinks: Sequence[SinkRecord],
+    dead: Sequence[EpochRecord],
+    last_epoch: int,
+) -> EpochPlan:
+    """The dead letters of these epochs once more, as records of the version in force. It has no place in the log."""
+    known = [version for version in versions if version.version <= source.version]
+    taken = tuple(epoch.epoch for epoch in dead)
+    table = decoder_table(source, known, known[-1:], first_item=0)
+    number = -(last_epoch + 1)
+    return EpochPlan(source, number, "", "", table, (), _is_read(source, sinks), replays=taken)
+
+
+def _is_read(source: SourceRecord, sinks: Sequence[SinkRecord]) -> bool:
+    return any(sink.relation.casefold() == source.name.casefold() for sink in sinks)
 
 
 def plan_epoch(
@@ -48,9 +68,8 @@ def plan_epoch(
     known = [version for version in versions if version.version <= source.version]
     placed = tuple(SetPosition(source.id, v.version, str(first_item)) for v in known if v.position is None)
     recent = known[-MOST_STAMPED:]
-    reading = any(sink.relation.casefold() == source.name.casefold() for sink in sinks)
     table = decoder_table(source, known, recent, first_item)
-    return EpochPlan(source, batch_id, span[0], span[1], table, placed, reading)
+    return EpochPlan(source, batch_id, span[0], span[1], table, placed, _is_read(source, sinks))
 
 
 def decoder_table(

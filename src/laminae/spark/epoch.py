@@ -1,0 +1,201 @@
+"""The body of an epoch: plan from the catalog, run one Spark job, make its files durable, commit once.
+
+Nothing exists until the one catalog transaction at the end; a replay of the same range finds it done or does it again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.catalog.updates import CommitEpoch
+from laminae.engine import faults
+from laminae.engine.epochs import EpochPlan, plan_epoch, plan_replay
+from laminae.engine.options import option
+from laminae.engine.ports import FoundSchema
+from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
+from laminae.schema.evolvable import Applied, EvolutionTrigger
+from laminae.spark.contract import ERROR, ROW, UNKNOWN, LogRange
+from laminae.spark.decode import decode
+from laminae.spark.infer import infer_schema
+from laminae.spark.logs import open_log
+from laminae.spark.offsets import range_of
+from laminae.spark.tables import dead_letter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from laminae.catalog.model import SourceRecord
+    from laminae.catalog.port import Catalog
+    from laminae.engine.engine import Engine
+    from laminae.spark.storage import Storage
+
+# Each round applies at least one new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
+MOST_ROUNDS = 4
+DEAD_LETTER_COLUMNS = ("key", "value", "partition", "offset", "item", "timestamp", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the job did and saw: rows by footers or by an aggregate, and facts that stay true when a task runs twice."""
+
+    segment: str | None
+    rows: int
+    has_errors: bool
+    has_unknown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How many dead letters became rows, and how many are dead letters again."""
+
+    rows: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRunner:
+    """Runs the epochs of every source of a home under one lease."""
+
+    catalog: Catalog
+    engine: Engine
+    storage: Storage
+    lease_token: int
+    clock: Callable[[], datetime]
+    _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+
+    def between_epochs(self, source_id: int) -> AbstractContextManager[object]:
+        """While it is held, no epoch of the source is planned, running or being committed."""
+        return self._locks[source_id]
+
+    def run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
+        """The number of the committed epoch, None when the source is gone. Committed before: nothing is done."""
+        with self.between_epochs(source_id):
+            return self._run(spark, source_name, source_id, batch_id)
+
+    def _run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
+        source = self.catalog.source(source_name)
+        if source is None or source.id != source_id:
+            return None
+        log = open_log(source, str(self.storage.home))
+        span = range_of(self.storage.checkpoint(source.id), source.name, batch_id, log.initial())
+        done = self.catalog.batch(source.id, batch_id)
+        if done is not None and (done.start_offsets, done.end_offsets) == (span.start, span.end):
+            return done.epoch
+        self._refuse_divergence(source, batch_id, span)
+        for _ in range(MOST_ROUNDS):
+            plan = self._plan(source, batch_id, span, log.item(span.start))
+            faults.reach("epoch planned")
+            decoded = decode(log.read(spark, span), plan.table)
+            written = self._write_rows(plan, decoded)
+            if not (written.has_unknown or written.has_errors) or not self._evolve(plan, decoded):
+                break
+            source = self.engine.source(source_name)
+        return self._commit(plan, decoded, written)
+
+    def replay(self, spark: SparkSession, source_name: str) -> Replayed:
+        """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
+        source = self.engine.source(source_name)
+        with self.between_epochs(source.id):
+            dead = self.catalog.dead_letter_epochs(source.id)
+            if not dead:
+                return Replayed(0, 0)
+            versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
+            plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
+            records = dead_letter_records(spark, self.storage, dead).drop("reason")
+            decoded = decode(records.withColumn("version", F.lit(source.version)), plan.table)
+            written = self._write_rows(plan, decoded)
+            self._commit(plan, decoded, written)
+            taken = sum(epoch.dead_letters for epoch in dead)
+            return Replayed(written.rows, taken - written.rows)
+
+    def _plan(self, source: SourceRecord, batch_id: int, span: LogRange, first_item: int) -> EpochPlan:
+        versions = self.catalog.versions(source.id)
+        return plan_epoch(source, versions, self.catalog.sinks(), batch_id, (span.start, span.end), first_item)
+
+    def _refuse_divergence(self, source: SourceRecord, batch_id: int, span: LogRange) -> None:
+        last = self.catalog.last_batch(source.id)
+        expected_id, expected_start = (0, span.start) if last is None else (last.batch_id + 1, last.end_offsets)
+        if (batch_id, span.start) != (expected_id, expected_start):
+            spark, catalog = f"batch {batch_id} from {span.start}", f"batch {expected_id} from {expected_start}"
+            problem = f"Spark is at {spark}, the catalog at {catalog}"
+            raise CheckpointDiverged(batch=batch_id, source=source.name, problem=problem)
+
+    def _write_rows(self, plan: EpochPlan, decoded: DataFrame) -> Written:
+        """One job: the rows to their segment, or only counted where nobody reads them, and what it saw beside them."""
+        observation = Observation()
+        seen = decoded.observe(
+            observation,
+            F.max(F.col(ERROR).isNotNull()).alias("errors"),
+            F.max(F.col(UNKNOWN)).alias("unknown"),
+        )
+        good = seen.where(F.col(ERROR).isNull())
+        segment = self.storage.new_segment(plan.source.id, "segments") if plan.has_readers else None
+        if segment is None:
+            rows = good.count()
+        else:
+            good.select(f"{ROW}.*").write.mode("errorifexists").parquet(self.storage.path(segment))
+            rows = self.storage.rows(segment)
+        faults.reach("rows written")
+        found = observation.get
+        return Written(segment, rows, bool(found["errors"]), bool(found["unknown"]))
+
+    def _evolve(self, plan: EpochPlan, decoded: DataFrame) -> bool:
+        """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""
+        if option(plan.source.options, "evolve") == "off":
+            return False
+        suspects = decoded.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
+        wanted = infer_schema(suspects, plan.source.schema)
+        result = self.engine.propose(plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA)
+        return isinstance(result, Applied)
+
+    def _commit(self, plan: EpochPlan, decoded: DataFrame, written: Written) -> int:
+        dead_segment, dead = self._write_dead_letters(plan, decoded) if written.has_errors else (None, 0)
+        for segment in filter(None, (written.segment, dead_segment)):
+            self.storage.sync(segment)
+        faults.reach("files synced")
+        update = CommitEpoch(
+            source_id=plan.source.id,
+            source_name=plan.source.name,
+            batch_id=plan.batch_id,
+            start_offsets=plan.start,
+            end_offsets=plan.end,
+            version=plan.source.version,
+            rows=written.rows,
+            committed_at=self.clock(),
+            segment=written.segment,
+            dead_letters=dead,
+            dead_letter_segment=dead_segment,
+            replays=plan.replays,
+        )
+        committed = self.catalog.commit([*plan.positions, update], lease_token=self.lease_token)
+        faults.reach("epoch committed")
+        return committed.ids[-1]
+
+    def _write_dead_letters(self, plan: EpochPlan, decoded: DataFrame) -> tuple[str, int]:
+        """A second, small job, only for epochs that have some."""
+        source = plan.source
+        refused = decoded.where(F.col(ERROR).isNotNull()).select(*DEAD_LETTER_COLUMNS, F.col(ERROR).alias("reason"))
+        if option(source.options, "on_error") == "fail":
+            first = refused.select("reason", "partition", "offset").first()
+            where = f"{first['partition']} at {first['offset']}" if first else "the epoch"
+            reason = first["reason"] if first else ""
+            raise RecordRefused(source=source.name, place=where, reason=reason)
+        segment = self.storage.new_segment(source.id, "dead_letters")
+        refused.write.mode("errorifexists").parquet(self.storage.path(segment))
+        faults.reach("dead letters written")
+        count = self.storage.rows(segment)
+        limit = int(option(source.options, "dead_letter_limit") or 0)
+        waiting = sum(epoch.dead_letters for epoch in self.catalog.dead_letter_epochs(source.id))
+        if waiting + count > limit:
+            raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
+        return segment, count

@@ -1,0 +1,126 @@
+"""The lease of a running driver: taken at start, renewed while it runs, taken over at once from a dead one.
+
+After kill -9 of a driver's Python its JVM lives some seconds longer and could still write: a successor waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from laminae.catalog.model import Lease
+    from laminae.catalog.port import Catalog
+
+TTL = timedelta(seconds=15)
+RENEW_SECONDS = 5.0
+JVM_GRACE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class HeldLease:
+    """A lease and the thread that keeps it. `lost` is what stopped the thread, if anything did."""
+
+    catalog: Catalog
+    token: int
+    lost: LaminaeError | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def keep(self) -> None:
+        self._thread = threading.Thread(target=self._renew, name="laminae-lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.catalog.release_lease(self.token)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEW_SECONDS):
+            try:
+                self.catalog.renew_lease(self.token, datetime.now(UTC), TTL)
+            except LeaseLost as problem:
+                self.lost = problem
+                return
+            except CatalogUnavailable as problem:
+                # Tried again until the lease runs out; commits assert the token whatever happens here.
+                self.lost = problem
+            else:
+                self.lost = None
+
+
+def take_lease(catalog: Catalog, jvm_pid: int | None, clock: Callable[[], datetime]) -> HeldLease:
+    """Take the lease of the home, or raise `LeaseHeld` naming who has it."""
+    present = catalog.lease()
+    dead = present is not None and is_dead(present)
+    if dead and present is not None:
+        _wait_for_jvm(present)
+    lease = catalog.acquire_lease(
+        holder=json.dumps({"python": _identity(os.getpid()), "jvm": _identity(jvm_pid) if jvm_pid else None}),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        now=clock(),
+        ttl=TTL,
+        dead=dead,
+        seen_token=present.token if present is not None else None,
+    )
+    held = HeldLease(catalog, lease.token)
+    held.keep()
+    return held
+
+
+def is_dead(lease: Lease) -> bool:
+    """Whether the holder ran on this host and its process is gone. A reused process id has another start time."""
+    return lease.host == socket.gethostname() and _identity(lease.pid) != _holder(lease).get("python")
+
+
+def _holder(lease: Lease) -> dict[str, str | None]:
+    try:
+        found = json.loads(lease.holder)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _identity(pid: int) -> str | None:
+    """A process by its id and start time; None when there is none. Where /proc is missing, its id must do."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+    except FileNotFoundError:
+        return None if os.path.isdir("/proc/self") else _by_signal(pid)
+    except ProcessLookupError:
+        return None
+    # A zombie holds its id until its parent looks, and writes nothing more.
+    return None if fields[0] in (b"Z", b"X") else f"{pid}@{fields[19].decode()}"
+
+
+def _by_signal(pid: int) -> str | None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return str(pid)
+
+
+def _wait_for_jvm(lease: Lease) -> None:
+    jvm = _holder(lease).get("jvm")
+    if not jvm:
+        return
+    deadline = time.monotonic() + JVM_GRACE_SECONDS
+    while _identity(int(jvm.partition("@")[0])) == jvm and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -1,0 +1,76 @@
+"""What feeds the sinks: a new sink begins with the rows that are there, between two epochs, then follows segments."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from laminae.catalog.updates import SetSinkProgress
+from laminae.engine.options import SINK_OPTIONS, option
+from laminae.spark.delivery import Outbox, Segment
+from laminae.spark.tables import source_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import SinkRecord, SourceRecord
+    from laminae.catalog.port import Catalog
+    from laminae.spark.storage import Storage
+
+CREATING = "creating"
+
+
+@dataclass(slots=True)
+class Outlets:
+    """`between_epochs(source_id)` keeps the source from starting an epoch while a new sink finds its place."""
+
+    catalog: Catalog
+    storage: Storage
+    between_epochs: Callable[[int], AbstractContextManager[object]]
+    clock: Callable[[], datetime]
+    _outbox: Outbox = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._outbox = Outbox(self.catalog, str(self.storage.home), self.clock)
+
+    def pump(self, spark: SparkSession) -> None:
+        """Deliver what is committed and not delivered. A failing sink lags and is tried again; nothing is raised."""
+        with self._lock:
+            for sink in self.catalog.sinks():
+                if sink.state == CREATING:
+                    self._begin(spark, sink)
+            self._outbox.pump(spark, self._segments_after)
+
+    def _begin(self, spark: SparkSession, sink: SinkRecord) -> None:
+        source = self.catalog.source(sink.relation)
+        if source is None:
+            return
+        with self.between_epochs(source.id):
+            last = self.catalog.last_batch(source.id)
+            epoch = self.catalog.last_epoch() if last is not None else 0
+            if last is not None and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
+                self._deliver_snapshot(spark, sink, source, epoch)
+            self.catalog.commit([SetSinkProgress(sink.id, epoch, "live")])
+
+    def _deliver_snapshot(self, spark: SparkSession, sink: SinkRecord, source: SourceRecord, epoch: int) -> None:
+        segment = self.storage.new_segment(source.id, "snapshots")
+        source_table(spark, self.catalog, self.storage, source).write.parquet(self.storage.path(segment))
+        rows = self.storage.rows(segment)
+        self._outbox.deliver(spark, Segment(epoch, self.storage.path(segment), source.schema, rows), sink)
+
+    def _segments_after(self, sink: SinkRecord) -> list[Segment]:
+        source = self.catalog.source(sink.relation)
+        if source is None or sink.state == CREATING:
+            return []
+        schemas = {version.version: version.schema for version in self.catalog.versions(source.id)}
+        return [
+            Segment(epoch.epoch, self.storage.path(epoch.segment), schemas[epoch.version], epoch.rows)
+            for epoch in self.catalog.epochs(source.id, sink.progress)
+            if epoch.segment is not None
+        ]

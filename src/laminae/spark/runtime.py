@@ -1,0 +1,104 @@
+"""What a Database does on Spark: insert, start, run, read tables, replay dead letters. Made when first needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laminae.engine.options import option
+from laminae.engine.relations import RELATIONS
+from laminae.errors import InvalidOption
+from laminae.spark.lease import take_lease
+from laminae.spark.logs.push import append
+from laminae.spark.pipeline import Pipeline, now
+from laminae.spark.relations import run_query
+from laminae.spark.repair import repair
+from laminae.spark.session import spark_session
+from laminae.spark.storage import Storage
+from laminae.spark.tables import dead_letters, source_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlglot import exp
+
+    from laminae.catalog.model import SourceRecord
+    from laminae.catalog.port import Catalog
+    from laminae.engine.engine import Engine
+    from laminae.spark.epoch import Replayed
+
+CATALOG = "laminar_catalog"
+
+
+@dataclass(slots=True)
+class Runtime:
+    """One home on one Spark session."""
+
+    home: str
+    catalog: Catalog
+    engine: Engine
+    jars: tuple[str, ...]
+    config: Mapping[str, str]
+    given: SparkSession | None = None
+    _spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self.given or spark_session(self.home, self.jars, self.config)
+        return self._spark
+
+    @property
+    def storage(self) -> Storage:
+        return Storage(Path(self.home).expanduser().resolve())
+
+    def insert(self, source: SourceRecord, rows: object) -> int:
+        """Put rows into a push source, stamped with the version in force. Needs no Spark."""
+        connector = option(source.options, "connector")
+        if connector != "push":
+            raise InvalidOption(
+                option="connector",
+                owner=source.name,
+                problem=f"rows are inserted into a push source, this one is {connector}",
+                advice="Create a source with connector = 'push'.",
+            )
+        return append(source, str(self.storage.home), rows, source.version)
+
+    def start(self, interval: str | None) -> Pipeline:
+        return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval).start()
+
+    def run(self) -> None:
+        """Everything that is there now, then return."""
+        pipeline = self.start(interval=None)
+        try:
+            pipeline.await_termination()
+        finally:
+            pipeline.stop()
+
+    def replay(self, source: str) -> Replayed:
+        """Replay the dead letters of a source while no other driver runs the home."""
+        pipeline = Pipeline(self.spark, self.catalog, self.engine, self.storage, None).hold()
+        try:
+            return pipeline.replay(source)
+        finally:
+            pipeline.stop()
+
+    def repair(self, source: SourceRecord) -> int | None:
+        """Rebuild the checkpoint of a source; needs the lease, but no Spark."""
+        held = take_lease(self.catalog, None, now)
+        try:
+            return repair(self.catalog, self.storage, source)
+        finally:
+            held.release()
+
+    def query(self, query: exp.Query, relations: list[tuple[str, str]]) -> DataFrame:
+        return run_query(self.spark, query, {key: self._relation(*key) for key in relations})
+
+    def _relation(self, schema: str, name: str) -> DataFrame:
+        if schema.casefold() != CATALOG:
+            return source_table(self.spark, self.catalog, self.storage, self.engine.source(name))
+        if name.casefold() == "dead_letters":
+            return dead_letters(self.spark, self.catalog, self.storage)
+        return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))

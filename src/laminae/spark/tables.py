@@ -1,0 +1,91 @@
+"""A source as a table: the same log, the same decoders, up to the last committed epoch. Also its dead letters.
+
+A record that was refused when it was first read is refused again by the same decoder, so nothing needs to be left out;
+what a replay put through is read from the dead letters that it took, with the schema it took them with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.engine.epochs import decoder_table
+from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
+from laminae.spark.decode import decode
+from laminae.spark.logs import open_log
+from laminae.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import EpochRecord, SourceRecord, VersionRecord
+    from laminae.catalog.port import Catalog
+    from laminae.spark.storage import Storage
+
+DEAD_LETTERS = (
+    "source_name STRING, epoch BIGINT, partition STRING, offset BIGINT, value BINARY, version INT, reason STRING, "
+    "timestamp TIMESTAMP, replayed_by BIGINT"
+)
+
+
+def source_table(spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord) -> DataFrame:
+    """Every row of the source as of its last committed epoch, under its current schema."""
+    last = catalog.last_batch(source.id)
+    if last is None:
+        return spark.createDataFrame([], spark_schema(source.schema))
+    versions = catalog.versions(source.id)[: source.version]
+    log = open_log(source, str(storage.home))
+    raw = log.read(spark, LogRange(log.initial(), last.end_offsets))
+    replays = (epoch for epoch in catalog.epochs(source.id) if epoch.is_replay)
+    parts = [_replayed(spark, catalog, storage, source, versions, epoch) for epoch in replays]
+    return reduce(DataFrame.unionByName, [_rows(raw, source, versions, versions), *parts])
+
+
+def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[EpochRecord]) -> DataFrame:
+    """The raw records that these epochs set aside."""
+    paths = [storage.path(epoch.dead_letter_segment) for epoch in epochs if epoch.dead_letter_segment]
+    return spark.read.schema(f"{RAW_SCHEMA}, reason STRING").parquet(*paths)
+
+
+def dead_letters(spark: SparkSession, catalog: Catalog, storage: Storage) -> DataFrame:
+    """laminar_catalog.dead_letters."""
+    parts = [spark.createDataFrame([], DEAD_LETTERS)]
+    for source in catalog.sources():
+        for epoch in catalog.epochs(source.id):
+            if epoch.dead_letter_segment is not None:
+                found = dead_letter_records(spark, storage, [epoch])
+                parts.append(
+                    found.select(
+                        F.lit(source.name).alias("source_name"),
+                        F.lit(epoch.epoch).cast("bigint").alias("epoch"),
+                        *("partition", "offset", "value", "version", "reason", "timestamp"),
+                        F.lit(epoch.replayed_by).cast("bigint").alias("replayed_by"),
+                    )
+                )
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _replayed(
+    spark: SparkSession,
+    catalog: Catalog,
+    storage: Storage,
+    source: SourceRecord,
+    versions: Sequence[VersionRecord],
+    replay: EpochRecord,
+) -> DataFrame:
+    taken = [epoch for epoch in catalog.epochs(source.id) if epoch.replayed_by == replay.epoch]
+    raw = dead_letter_records(spark, storage, taken).drop("reason").withColumn("version", F.lit(replay.version))
+    return _rows(raw, source, versions, versions[replay.version - 1 : replay.version])
+
+
+def _rows(
+    raw: DataFrame, source: SourceRecord, versions: Sequence[VersionRecord], wanted: Sequence[VersionRecord]
+) -> DataFrame:
+    table = replace(decoder_table(source, versions, wanted, first_item=0), finds_unknown_fields=False)
+    return decode(raw, table).where(F.col(ERROR).isNull()).select(f"{ROW}.*")

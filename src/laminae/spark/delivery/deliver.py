@@ -1,0 +1,34 @@
+"""Which connector delivers how: one table. A delivery is idempotent for each sink and epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laminae.engine.options import SINK_OPTIONS, option
+from laminae.errors import NotAvailable
+from laminae.spark.delivery.console import deliver_console
+from laminae.spark.delivery.files import deliver_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import SinkRecord
+    from laminae.spark.delivery.segment import Segment
+
+CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {"files": deliver_files, "console": deliver_console}
+
+
+class Delivery:
+    """Hands a committed segment to the sink's connector."""
+
+    def deliver(self, spark: SparkSession, segment: Segment, sink: SinkRecord) -> None:
+        connector = option(sink.options, "connector", SINK_OPTIONS)
+        if connector not in CONNECTORS:
+            raise NotAvailable(
+                feature=f"Connector {connector}" if connector else "A sink without a connector",
+                problem=f"sink {sink.name} cannot be delivered with it yet",
+                advice=f"Use one of {', '.join(CONNECTORS)}.",
+            )
+        CONNECTORS[connector](segment, sink)

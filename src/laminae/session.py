@@ -13,6 +13,7 @@ from laminae.engine.engine import Engine
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
+from laminae.engine.status import status
 from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, NotAvailable, UnknownObject
 from laminae.result import Result
 from laminae.schema.describe import describe_change
@@ -113,6 +114,15 @@ class Database:
     def version(self, source: str) -> int:
         """The schema version in force."""
         return self._engine.source(source).version
+
+    def dead_letters(self, source: str) -> Result:
+        """The records of a source that could not be decoded, with their reasons."""
+        name = self._engine.source(source).name
+        return Result(frame=self._on_spark().dead_letters(name))
+
+    def status(self) -> pa.Table:
+        """How the home stands, whoever runs it."""
+        return status(self._catalog)
 
     def schema(self, source: str) -> pa.Schema:
         """The schema in force, with column ids and defaults in its field metadata."""

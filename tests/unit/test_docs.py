@@ -99,7 +99,7 @@ def test_examples_run_and_print_what_the_page_shows(
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_commands_in_shell_blocks_exist(path: Path) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    commands = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    commands = typer.main.get_group(app).commands
     shell = "".join(block.code for block in blocks_of(path.read_text(encoding="utf-8")) if block.language == "sh")
     assert set(re.findall(r"\bmake (\w+)", shell)) <= set(targets)
     assert set(re.findall(r"\blaminae ([a-z][\w-]*)", shell)) <= set(commands)

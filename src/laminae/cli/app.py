@@ -1,9 +1,9 @@
-"""Commands that define and ask: sql, history, explain, doctor, demo."""
+"""The commands that define and ask (sql, history, explain, doctor, demo), and the whole command line."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003  # typer reads the annotations when it runs
 from typing import Annotated, NoReturn
 
 import typer
@@ -13,17 +13,13 @@ import laminae
 from laminae import ddl
 from laminae.cli.demo import run_demo
 from laminae.cli.doctor import findings
+from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
 from laminae.cli.output import as_json, rows_of
-from laminae.errors import LaminaeError, UnknownObject
+from laminae.cli.running import letters, running
+from laminae.errors import LaminaeError
 from laminae.render import grid, history_picture, print_table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Live schema evolution for Spark streams.")
-
-Home = Annotated[str, typer.Option("--home", envvar="LAMINAE_HOME", help="Directory or URI of the home.")]
-CatalogUrl = Annotated[
-    str | None, typer.Option("--catalog", envvar="LAMINAE_CATALOG", help="postgresql://... instead of SQLite.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine.")]
 
 # Wrong use: the statement itself is at fault. Everything else that is refused is an answer, and the answer is no.
 WRONG_USE = ("DDL_", "UNSUPPORTED_", "UNKNOWN_", "INVALID_", "DUPLICATE_", "SECRET_", "NOT_AVAILABLE", "QUERY_FAILED")
@@ -53,7 +49,7 @@ def sql(
     """Run SQL statements and print the answer of the last one."""
     if text is not None and file is not None:
         raise typer.BadParameter("give the statements or --file, not both")
-    statements = text if text is not None else _read(file)
+    statements = text if text is not None else read_statements(file)
     with laminae.connect(home, catalog=catalog) as db:
         answer = db.sql(statements).arrow()
     if json:
@@ -70,7 +66,7 @@ def history(
     json: Json = False,
 ) -> None:
     """Show every change of a source's schema, oldest first."""
-    with laminae.connect(_existing(home, catalog), catalog=catalog) as db:
+    with laminae.connect(existing(home, catalog), catalog=catalog) as db:
         rows = db.history(source)
     if json:
         typer.echo(as_json([row._asdict() for row in rows]))
@@ -91,7 +87,7 @@ def explain(
         raise typer.BadParameter("give exactly one statement")
     (statement,) = statements
     explained = statement if isinstance(statement, ddl.Explain) else ddl.Explain(statement)
-    with laminae.connect(_existing(home, catalog), catalog=catalog) as db:
+    with laminae.connect(existing(home, catalog), catalog=catalog) as db:
         lines = db.explain(explained)
     if json:
         typer.echo(as_json([{"step": line.step, "subject": line.subject, "detail": line.detail} for line in lines]))
@@ -99,6 +95,10 @@ def explain(
         Console().print(grid(("step", "subject", "detail"), ((line.step, line.subject, line.detail) for line in lines)))
     if any(line.step == "refusal" for line in lines):
         raise typer.Exit(1)
+
+
+app.add_typer(running)
+app.add_typer(letters, name="dead-letters")
 
 
 @app.command()
@@ -137,19 +137,3 @@ def _fail(error: LaminaeError) -> NoReturn:
     for note in getattr(error, "__notes__", ()):
         console.print(f"note: {note}", markup=False, highlight=False)
     raise SystemExit(2 if error.code.startswith(WRONG_USE) else 1)
-
-
-def _existing(home: str, catalog: str | None) -> str:
-    """A command that only looks must not make a home out of a mistyped name."""
-    if catalog is None and "://" not in home and not Path(home).expanduser().exists():
-        raise UnknownObject(kind="home", name=home, suggestion=" of --home or LAMINAE_HOME")
-    return home
-
-
-def _read(file: Path | None) -> str:
-    if file is None:
-        return sys.stdin.read()
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise typer.BadParameter(f"cannot read {file}: {problem}") from None

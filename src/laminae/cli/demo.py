@@ -1,88 +1,105 @@
-"""The demonstration: one source whose schema changes again and again, in a home that is thrown away."""
+"""The demonstration: a stream that runs while its schema changes, in a home that is thrown away afterwards."""
 
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
 import laminae
-from laminae.errors import LaminaeError
-from laminae.render import grid, history_picture, verdict_lines, verdict_mark
-from laminae.schema.projection import projection_between
+from laminae.cli.doctor import java
+from laminae.errors import LaminaeError, NotAvailable
+from laminae.render import grid, history_picture
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from laminae.spark.pipeline import Pipeline
+
 CREATE = """CREATE SOURCE orders (
   id BIGINT NOT NULL, amount INT, ts TIMESTAMP, place STRUCT<city: STRING>,
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, PRIMARY KEY (id)
-) WITH (connector = 'push', compatibility = 'BACKWARD')"""
+) WITH (connector = 'push', format = 'json', compatibility = 'BACKWARD')"""
 
-STEPS = (
-    ("a column with a default", "ALTER SOURCE orders ADD COLUMN currency STRING DEFAULT 'EUR' AFTER amount"),
-    ("a wider type", "ALTER SOURCE orders ALTER COLUMN amount TYPE BIGINT"),
-    ("a field inside a struct", "ALTER SOURCE orders ADD COLUMN place.zip STRING"),
-    ("a rename that keeps the column's id", "ALTER SOURCE orders RENAME COLUMN amount TO amount_cents"),
-    ("a narrower type: stored values would not fit", "ALTER SOURCE orders ALTER COLUMN amount_cents TYPE SMALLINT"),
-    ("a drop under BACKWARD", "ALTER SOURCE orders DROP COLUMN currency"),
-    ("the same drop, forced by a person", "ALTER SOURCE orders DROP COLUMN currency FORCE"),
-    ("a drop of the watermark's column", "ALTER SOURCE orders DROP COLUMN ts FORCE"),
-    ("the old name again: a new column, nothing resurrects", "ALTER SOURCE orders ADD COLUMN currency STRING"),
+# What is said, what is done, and the rows that a producer sends afterwards.
+STEPS: tuple[tuple[str, str | None, list[dict[str, object]]], ...] = (
+    ("the stream runs", None, [{"id": 1, "amount": 250, "place": {"city": "Ghent"}}, {"id": 2, "amount": 900}]),
+    (
+        "a new column with a default: old records have it, too",
+        "ALTER SOURCE orders ADD COLUMN currency STRING DEFAULT 'EUR'",
+        [{"id": 3, "amount": 75, "currency": "USD"}],
+    ),
+    (
+        "a wider type: a value that did not fit before",
+        "ALTER SOURCE orders ALTER COLUMN amount TYPE BIGINT",
+        [{"id": 4, "amount": 3_000_000_000}],
+    ),
+    (
+        "a rename: the column keeps its id, and a producer that is late may use the old name",
+        "ALTER SOURCE orders RENAME COLUMN amount TO cents",
+        [{"id": 5, "cents": 10}, {"id": 6, "amount": 20}],
+    ),
+    (
+        "a change that stored values would not survive is refused, and stops nothing",
+        "ALTER SOURCE orders ALTER COLUMN cents TYPE SMALLINT",
+        [{"id": 7, "cents": 30}],
+    ),
+    ("a record without its required id is set aside, and stops nothing", None, [{"cents": 40}, {"id": 8, "cents": 50}]),
 )
+CONFIG = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
 
 
 def run_demo(console: Console) -> None:
-    with tempfile.TemporaryDirectory() as home, laminae.connect(home) as db:
-        console.print(Panel(Text(CREATE), title="one source, many schemas", border_style="cyan"))
-        db.sql(CREATE)
-        schemas = [db.schema("orders")]
-        for title, statement in STEPS:
-            _step(console, db, title, statement)
-            if db.version("orders") > len(schemas):
-                schemas.append(db.schema("orders"))
-        _verdicts(console)
-        _projection(console, schemas)
-        console.print(Rule("laminar_catalog.schema_history", style="cyan"))
-        console.print(history_picture(db.history("orders")))
-        console.print(Text(f"\n{db.version('orders')} versions, 0 restarts.", style="bold green"))
+    found = java()
+    if found.advice:
+        raise NotAvailable(feature="The demonstration", problem=f"Java: {found.state}", advice=found.advice)
+    with tempfile.TemporaryDirectory() as folder, laminae.connect(f"{folder}/home", config=CONFIG) as db:
+        out = Path(folder, "out")
+        sink = f"CREATE SINK warehouse FROM orders WITH (connector = 'files', format = 'parquet', path = '{out}')"
+        console.print(Panel(Text(f"{CREATE};\n\nCREATE SINK warehouse FROM orders ..."), border_style="cyan"))
+        db.sql(f"{CREATE}; {sink}")
+        console.print(Text("starting Spark ...", style="dim"))
+        pipeline = db.start("200 milliseconds")
+        try:
+            _run(console, db, pipeline, out)
+        finally:
+            pipeline.stop()
 
 
-def _step(console: Console, db: laminae.Database, title: str, statement: str) -> None:
-    console.print(Text(f"\n> {statement}", style="bold"), Text(f"  {title}", style="dim"), sep="\n")
+def _run(console: Console, db: laminae.Database, pipeline: Pipeline, out: Path) -> None:
+    sent, run_ids = 0, set()
+    for title, statement, rows in STEPS:
+        console.print(Text(f"\n{title}", style="bold"))
+        if statement is not None:
+            _alter(console, db, statement)
+        sent += db.insert("orders", rows)
+        pipeline.process_all_available()
+        (status,) = pipeline.status()
+        run_ids.add(status.run_id)
+        console.print(Text(f"  sent {rows}", style="dim"))
+        console.print(f"  version {status.version}, {status.rows} rows, {status.dead_letters} dead letters")
+    console.print(Rule("SELECT * FROM orders: every record under the present schema", style="cyan"))
+    answer = db.sql("SELECT * FROM orders ORDER BY id")
+    console.print(grid(answer.columns, answer.fetchall()))
+    console.print(Rule("laminar_catalog.dead_letters", style="cyan"))
+    dead = db.sql("SELECT CAST(value AS STRING) AS record, reason FROM laminar_catalog.dead_letters")
+    console.print(grid(dead.columns, dead.fetchall()))
+    console.print(Rule("laminar_catalog.schema_history", style="cyan"))
+    console.print(history_picture(db.history("orders")))
+    arrived = sum(pq.read_metadata(file).num_rows for file in out.glob("*.parquet"))
+    counted = f"rows in: {sent}, rows out: {arrived}, dead letters: {len(dead)}, restarts: {len(run_ids) - 1}"
+    console.print(Text(f"\n{counted} (the run id of Spark's own query never changed)", style="bold green"))
+
+
+def _alter(console: Console, db: laminae.Database, statement: str) -> None:
+    console.print(Text(f"  > {statement}"))
     try:
-        (row,) = db.sql(statement).fetchall()
+        db.sql(statement)
     except LaminaeError as refused:
         console.print(Text(f"  refused [{refused.code}] {refused.message}", style="red"))
         console.print(Text(f"  remedy  {refused.remedy}", style="cyan"))
-    else:
-        console.print(Text(f"  version {row[2]}: {row[3]}", style="green"))
-
-
-def _verdicts(console: Console) -> None:
-    """The same change under both rule sets and several modes."""
-    old = pa.schema([("id", pa.int64()), ("name", pa.string()), ("city", pa.string())])
-    new = pa.schema([("id", pa.int64()), ("name", pa.string())])
-    console.print(Rule("one drop, judged", style="cyan"))
-    rows = []
-    for rules in ("seed", "confluent"):
-        for mode in ("NONE", "BACKWARD", "FORWARD", "FULL"):
-            verdict = laminae.evaluate_evolution(new, [old], mode, rules)
-            rows.append((rules, mode, verdict_mark(verdict), verdict.reasons[0].remedy if verdict.reasons else ""))
-    console.print(grid(("rules", "mode", "verdict", "remedy"), rows))
-    console.print(*verdict_lines(laminae.evaluate_evolution(new, [old], "BACKWARD")), sep="\n")
-
-
-def _projection(console: Console, schemas: list[pa.Schema]) -> None:
-    """A batch of version 1 seen through every later version."""
-    batch = pa.RecordBatch.from_pylist([{"id": 1, "amount": 250, "ts": None, "place": {"city": "Ghent"}}], schemas[0])
-    console.print(Rule("one record of version 1, read under every version", style="cyan"))
-    rows = []
-    for version, schema in enumerate(schemas, start=1):
-        (row,) = projection_between(schemas[0], schema).project_batch(batch).to_pylist()
-        rows.append((f"v{version}", ", ".join(f"{name}={value}" for name, value in row.items())))
-    console.print(grid(("read as", "row"), rows))

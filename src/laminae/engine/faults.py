@@ -13,8 +13,6 @@ POINTS = (
     "dead letters written",
     "files synced",
     "epoch committed",
-    "sink written",
-    "sink progress recorded",
 )
 
 _actions: dict[str, Callable[[], None]] = {}

@@ -6,14 +6,13 @@ A record that does not decode keeps its raw columns and gets a reason; nothing i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, ROW, UNKNOWN
+from laminae.spark.java_text import JavaText
 from laminae.spark.json_checks import REASON, REASONS, UNKNOWN_FIELDS, exact_check
 from laminae.spark.project import keeps_every_column, project_columns, violations
 from laminae.spark.reading import is_read_as_declared
@@ -27,25 +26,31 @@ if TYPE_CHECKING:
 
     from laminae.codec.decoders import Decoder, DecoderTable
 
+PARSED = "_parsed_{}"
+
 
 def decode(raw: DataFrame, table: DecoderTable) -> DataFrame:
     """`raw` with the columns `_row`, `_error` and `_unknown` (see `contract`)."""
     text = F.col("value").cast("string")
-    readings, version = _readings(table, text)
+    fields = [record_fields(decoder, table.version_field) for decoder in table.decoders]
+    parsed, version = _parsed(raw, table, fields, text)
+    readings = [
+        _Reading(decoder, table, each, text, F.col(PARSED.format(i)))
+        for i, (decoder, each) in enumerate(zip(table.decoders, fields, strict=True))
+    ]
     is_known = version.isin([decoder.version for decoder in table.decoders])
-    found = _accounts(readings, version)
-    exact = F.when(~is_clean(text, F.col("value"), found) & is_known, _choose(version, readings, _Reading.exact))
+    is_suspect = ~is_clean(JavaText(raw.sparkSession), text, _accounts(readings, version)) & is_known
+    exact = F.when(is_suspect, _choose(version, readings, _Reading.exact))
     error = F.coalesce(
         exact.getField(REASON),
         F.when(~is_known, F.concat(F.lit(REASONS["version"]), version.cast("string"))),
         _choose(version, readings, _Reading.violations),
     )
     unknown = F.coalesce(exact.getField(UNKNOWN_FIELDS), F.lit(False)) if table.finds_unknown_fields else F.lit(False)
-    return raw.select(
+    return parsed.select(
         *raw.columns,
         F.when(error.isNull(), _choose(version, readings, _Reading.row)).alias(ROW),
-        # Not deterministic, so that no filter on it is pushed below: there the record would be parsed once more.
-        F.coalesce(error, F.when(F.monotonically_increasing_id() < 0, "")).alias(ERROR),
+        error.alias(ERROR),
         unknown.alias(UNKNOWN),
     )
 
@@ -80,55 +85,47 @@ class _Reading:
         return self.fields.declared(index, self.text, self.parsed)
 
 
-def _readings(table: DecoderTable, text: Column) -> tuple[list[_Reading], Column]:
-    """The readings of a record and its version: the stamp if it has one, else what was in force at its item."""
+def _parsed(
+    raw: DataFrame, table: DecoderTable, fields: Sequence[RecordFields], text: Column
+) -> tuple[DataFrame, Column]:
+    """`raw` with each version's reading of the record, NULL but for its own version, and that version."""
     in_force = F.lit(table.decoders[0].version)
     for decoder in table.decoders:
         if decoder.since is not None:
             in_force = F.when(F.col("item") >= decoder.since, decoder.version).otherwise(in_force)
-    fields = [record_fields(decoder, table.version_field) for decoder in table.decoders]
-    whole = [each.parse(text) for each in fields]
-    stamps = [F.col("version")]
+    version = F.coalesce(F.col("version"), in_force)
+    names = [PARSED.format(i) for i in range(len(fields))]
     if table.version_field is not None:
         # The newest version parses every record, to see its stamp: most records are of that version anyway.
-        stamps.append(fields[-1].value(fields[-1].named(table.version_field), text, whole[-1]).cast("int"))
-    version = F.coalesce(*stamps, in_force)
-    is_read_by_all = [len(fields) == 1] * len(fields)
-    is_read_by_all[-1] = is_read_by_all[-1] or table.version_field is not None
-    parsed = [
-        each if unguarded else F.when(version == decoder.version, each)
-        for decoder, each, unguarded in zip(table.decoders, whole, is_read_by_all, strict=True)
-    ]
-    parts = zip(table.decoders, fields, parsed, strict=True)
-    return [_Reading(decoder, table, each, text, read) for decoder, each, read in parts], version
+        raw = raw.withColumn(names[-1], _once(fields[-1].parse(text)))
+        stamp = fields[-1].value(fields[-1].named(table.version_field), text, F.col(names[-1]))
+        version = F.coalesce(F.col("version"), stamp.cast("int"), in_force)
+    elif len(fields) == 1:
+        return raw.withColumn(names[0], _once(fields[0].parse(text))), version
+    missing = [i for i, name in enumerate(names) if name not in raw.columns]
+    guarded = [F.when(version == table.decoders[i].version, fields[i].parse(text)) for i in missing]
+    return raw.select("*", *(_once(each).alias(names[i]) for i, each in zip(missing, guarded, strict=True))), version
+
+
+def _once(parsed: Column) -> Column:
+    """Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below."""
+    return F.when(F.monotonically_increasing_id() >= 0, parsed)
 
 
 def _accounts(readings: Sequence[_Reading], version: Column) -> Accounts:
-    """The accounts of the reading that has the record; the others read nothing, so theirs may be added up.
-
-    A sum, where a CASE would do: Spark computes once what every row evaluates, and parses again in each CASE branch.
-    """
-    each = [reading.accounts() for reading in readings]
-    if len(each) == 1:
-        return each[0]
-    parts = list(zip(readings, each, strict=True))
     return Accounts(
-        read=reduce(add, [found.read for found in each]),
-        objects=_cases(version, [(r.decoder.version, F.lit(found.objects)) for r, found in parts]),
-        nulls=_cases(version, [(r.decoder.version, found.nulls) for r, found in parts]),
-        is_odd=_cases(version, [(r.decoder.version, found.is_odd) for r, found in parts]),
+        keys=F.coalesce(_choose(version, readings, lambda reading: reading.accounts().keys), F.lit(0)),
+        objects=_choose(version, readings, lambda reading: reading.accounts().objects),
+        nulls=_choose(version, readings, lambda reading: reading.accounts().nulls),
+        is_odd=_choose(version, readings, lambda reading: reading.accounts().is_odd),
     )
 
 
 def _choose(version: Column, readings: Sequence[_Reading], column: Callable[[_Reading], Column]) -> Column:
-    if len(readings) == 1:
-        return column(readings[0])
-    return _cases(version, [(reading.decoder.version, column(reading)) for reading in readings])
-
-
-def _cases(version: Column, cases: Sequence[tuple[int, Column]]) -> Column:
-    (first, value), *rest = cases
-    chosen = F.when(version == first, value)
-    for number, value in rest:
-        chosen = chosen.when(version == number, value)
+    first, *others = readings
+    if not others:
+        return column(first)
+    chosen = F.when(version == first.decoder.version, column(first))
+    for reading in others:
+        chosen = chosen.when(version == reading.decoder.version, column(reading))
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetSinkProgress
@@ -44,7 +45,7 @@ class Outlets:
         with self._lock:
             for sink in self.catalog.sinks():
                 if sink.state == CREATING:
-                    self._begin(spark, sink)
+                    self._outbox.attempt(sink, partial(self._begin, spark, sink))
             self._outbox.pump(spark, self._segments_after)
 
     def _begin(self, spark: SparkSession, sink: SinkRecord) -> None:

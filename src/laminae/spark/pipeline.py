@@ -99,7 +99,7 @@ class Pipeline:
             # What stopped a query is raised below, in our words.
             with suppress(StreamingQueryException):
                 stream.query.processAllAvailable()
-        self._raise_problems()
+        self.raise_problems()
         self._outlets.pump(self.spark)
 
     def await_termination(self) -> None:
@@ -107,7 +107,7 @@ class Pipeline:
         for stream in self._running():
             with suppress(StreamingQueryException):
                 stream.query.awaitTermination()
-        self._raise_problems()
+        self.raise_problems()
         self._outlets.pump(self.spark)
 
     def replay(self, source: str) -> Replayed:
@@ -118,6 +118,9 @@ class Pipeline:
 
     def status(self) -> tuple[SourceStatus, ...]:
         return tuple(self._status(source) for source in self.catalog.sources())
+
+    def is_running(self) -> bool:
+        return any(stream.query.isActive for stream in self._running()) or not self._running()
 
     def stop(self) -> None:
         """Let the epochs under way end, then give the lease back."""
@@ -170,7 +173,8 @@ class Pipeline:
 
         return epoch
 
-    def _raise_problems(self) -> None:
+    def raise_problems(self) -> None:
+        """Raise what stopped a source, if anything did."""
         for stream in self._running():
             if stream.problem is not None:
                 raise stream.problem

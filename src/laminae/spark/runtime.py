@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
 from laminae.errors import InvalidOption
@@ -84,6 +86,10 @@ class Runtime:
             return pipeline.replay(source)
         finally:
             pipeline.stop()
+
+    def dead_letters(self, source: str) -> DataFrame:
+        found = dead_letters(self.spark, self.catalog, self.storage)
+        return found.where(F.col("source_name") == source).drop("source_name")
 
     def repair(self, source: SourceRecord) -> int | None:
         """Rebuild the checkpoint of a source; needs the lease, but no Spark."""

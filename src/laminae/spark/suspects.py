@@ -2,7 +2,7 @@
 
 It counts: a document has as many keys as values were read from it, and as many closing braces as objects. Whatever it
 cannot account for (a failed conversion, a key read by nobody, a second document) makes the record a suspect; a good
-record may be one too, a bad one never is not. It scans the text as bytes and calls no parser.
+record may be one too, a bad one never is not. It calls no parser.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from laminae.schema import column as schema_column
+    from laminae.spark.java_text import JavaText
     from laminae.spark.record import RecordFields
 
 # `":` ends a key unless white space stands between; JSON has four kinds of it.
 KEY_END = '":'
 SPACED_KEY_ENDS = (" :", "\t:", "\n:", "\r:")
+# What decoding puts in the place of bytes that are not UTF-8.
+REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What was read from a record. `read` is 1 for the record and 1 for each key that has a value; 0: no record.
+    """What was read from a record: keys that have a value, objects, keys whose value is null.
 
-    `objects` counts braces, `nulls` keys whose value is null; `is_odd` says that some value needs a closer look.
+    `is_odd` says that some value needs a closer look.
     """
 
-    read: Column
-    objects: Column | int
+    keys: Column
+    objects: Column
     nulls: Column
     is_odd: Column
 
@@ -50,42 +53,27 @@ def accounts(fields: RecordFields, text: Column, parsed: Column) -> Accounts:
     values = [(node, fields.value(node, text, parsed)) for node in fields.all]
     odd = [test for node, value in values if (test := _is_odd(node, value)) is not None]
     odd += _decimal_tests(fields.all, text)
-    is_flat = not any(_has_objects(node) for node in fields.all)
+    flat_text = None if any(_has_objects(node) for node in fields.all) else text
     return Accounts(
-        read=reduce(
-            add,
-            [_keys_at(node, value, text if is_flat else None) for node, value in values],
-            parsed.isNotNull().cast("int"),
-        ),
-        objects=1 if is_flat else reduce(add, [_objects(node, value) for node, value in values], F.lit(1)),
+        keys=reduce(add, [_keys_at(node, value, flat_text) for node, value in values], F.lit(0)),
+        objects=reduce(add, [_objects(node, value) for node, value in values if _has_objects(node)], F.lit(1)),
         nulls=_nulls(fields.all, values, text),
-        is_odd=reduce(or_, odd) if odd else F.lit(False),
+        is_odd=F.coalesce(reduce(or_, odd), F.lit(False)) if odd else F.lit(False),
     )
 
 
-def is_clean(text: Column, value: Column, found: Accounts) -> Column:
-    """Whether everything in the text is accounted for. A record that was not parsed has read no key."""
-    # The count comes first: what every row evaluates, Spark computes once for all uses of the parsed record.
-    spaced = reduce(or_, [text.contains(end) for end in SPACED_KEY_ENDS])
-    keys = _occurs_less(text, KEY_END, found.read) | _occurs_less(text, KEY_END, found.read + found.nulls)
+def is_clean(java: JavaText, text: Column, found: Accounts) -> Column:
+    """Whether everything in the text is accounted for. Of a record that was not parsed no key was read."""
+    said = java.count(text, KEY_END)
     return (
-        (found.read > 1) & _ends_once(text, value, found.objects) & F.is_valid_utf8(text) & ~spaced & keys
-        & ~F.coalesce(found.is_odd, F.lit(False))
-    )  # fmt: skip
-
-
-def _occurs_less(text: Column, part: str, times: Column) -> Column:
-    # `substring_index` returns its input, uncopied, when there are too few occurrences; a replace costs twice as much.
-    return F.octet_length(F.call_function("substring_index", text, F.lit(part), times)) == F.octet_length(text)
-
-
-def _ends_once(text: Column, value: Column, objects: Column | int) -> Column:
-    ends = text.endswith("}") | F.rtrim(text, F.lit(" \t\r\n")).endswith("}")
-    if not isinstance(objects, int):
-        return ends & _occurs_less(text, "}", objects + 1)
-    # The one brace of a flat record is its last byte: `contains` is ten times faster than counting.
-    before = F.substring(value, F.lit(1), F.octet_length(value) - 1).cast("string")
-    return F.when(text.endswith("}"), ~before.contains("}")).otherwise(ends & _occurs_less(text, "}", F.lit(2)))
+        (found.keys > 0)
+        & ((said <= found.keys) | (said <= found.keys + found.nulls))
+        & (java.count(text, "}") <= found.objects)
+        & (text.endswith("}") | F.rtrim(text, F.lit(" \t\r\n")).endswith("}"))
+        & ~java.holds(text, REPLACEMENT)
+        & ~reduce(or_, [java.holds(text, end) for end in SPACED_KEY_ENDS])
+        & ~found.is_odd
+    )
 
 
 def _keys_at(node: schema_column.Column, value: Column, flat_text: Column | None) -> Column:

@@ -17,7 +17,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from laminae.catalog.model import SourceRecord
-from laminae.errors import InvalidOption, InvalidRow, LogDamaged, NotAvailable, SourceUnavailable
+from laminae.errors import HomeUnwritable, InvalidOption, InvalidRow, LogDamaged, NotAvailable, SourceUnavailable
 from laminae.spark.contract import RAW_SCHEMA, LogRange
 from laminae.spark.logs import open_log, push
 from laminae.spark.logs.push import append
@@ -190,6 +190,19 @@ def test_file_of_an_insert_that_died_before_the_head_is_written_over(
 
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_insert_on_a_full_disk_says_so_and_is_not_there(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(source(), home, [{"id": 0}], 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(HomeUnwritable, match="No space left on device"):
+            append(source(), home, [{"id": 1}], 1)
+    assert open_log(source(), home).latest() == '{"item": 1}'
+
+
+def full(_: int) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_missing_item_is_named(spark: SparkSession, home: str) -> None:

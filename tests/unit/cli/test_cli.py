@@ -119,11 +119,20 @@ def test_doctor_advises_what_to_install(monkeypatch, tmp_path):
     assert "laminae[kafka]" in doctor._package("no-such-package", "connector kafka", "kafka").advice
 
 
-def test_demo_shows_verdicts_and_history(run):
-    code, out, _ = run("demo")
+def test_demo_without_java_says_what_to_install(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, _, err = run("demo")
+    assert (code, "openjdk-17" in err) == (2, True)
+
+
+def test_status_shows_sources_sinks_and_lag(orders):
+    orders("sql", "CREATE SINK k FROM orders WITH (connector = 'console')")
+    code, out, _ = orders("status", "--json")
     assert code == 0
-    for part in ("INCOMPATIBLE_CHANGE", "DEPENDENTS_EXIST", "needs confirmation", "schema_history", "7 versions"):
-        assert part in out
+    assert [(row["kind"], row["name"], row["lag"]) for row in json.loads(out)] == [
+        ("source", "orders", None),
+        ("sink", "k", 0),
+    ]
 
 
 def test_sql_reads_standard_input_and_works_as_a_module(tmp_path):

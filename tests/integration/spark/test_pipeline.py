@@ -7,7 +7,14 @@ import pytest
 
 import laminae as lm
 from laminae.engine import faults
-from laminae.errors import CheckpointDiverged, DeadLetterLimit, IncompatibleChange, LeaseHeld, RecordRefused
+from laminae.errors import (
+    CheckpointDiverged,
+    DeadLetterLimit,
+    IncompatibleChange,
+    LeaseHeld,
+    PipelineFailed,
+    RecordRefused,
+)
 
 
 @pytest.fixture
@@ -214,3 +221,16 @@ def test_relations_join_sources_and_the_catalog(db):
     )
     assert answer.fetchall() == [("orders", 1, 1)]
     assert answer.spark().columns == ["name", "rows", "id"]
+
+
+def test_what_is_not_ours_and_stops_a_source_is_told_with_its_name(db, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("a surprise")
+
+    monkeypatch.setattr("laminae.spark.epoch.decode", broken)
+    db.insert("orders", [{"id": 1}])
+    with pytest.raises(PipelineFailed, match="The stream of orders has stopped"):
+        db.run()
+    monkeypatch.undo()
+    db.run()
+    assert [row[0] for row in rows(db)] == [1]

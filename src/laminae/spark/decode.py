@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from laminae.codec.decoders import Decoder, DecoderTable
 
-PARSED = "_parsed_{}"
+PARSED, EXACT = "_parsed_{}", "_exact"
 
 
 def decode(raw: DataFrame, table: DecoderTable) -> DataFrame:
@@ -40,14 +40,15 @@ def decode(raw: DataFrame, table: DecoderTable) -> DataFrame:
     ]
     is_known = version.isin([decoder.version for decoder in table.decoders])
     is_suspect = ~is_clean(JavaText(raw.sparkSession), text, _accounts(readings, version)) & is_known
-    exact = F.when(is_suspect, _choose(version, readings, _Reading.exact))
+    checked = parsed.withColumn(EXACT, F.when(is_suspect, _choose(version, readings, _Reading.exact)))
+    exact = F.col(EXACT)
     error = F.coalesce(
         exact.getField(REASON),
         F.when(~is_known, F.concat(F.lit(REASONS["version"]), version.cast("string"))),
         _choose(version, readings, _Reading.violations),
     )
     unknown = F.coalesce(exact.getField(UNKNOWN_FIELDS), F.lit(False)) if table.finds_unknown_fields else F.lit(False)
-    return parsed.select(
+    return checked.select(
         *raw.columns,
         F.when(error.isNull(), _choose(version, readings, _Reading.row)).alias(ROW),
         error.alias(ERROR),

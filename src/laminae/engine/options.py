@@ -66,6 +66,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "dead_letter_limit": OptionRow(NUMBER, "1000000", "More dead letters than this stop the source"),
     "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
     "dead_letter_retention": OptionRow(DURATION, None, "How long dead letters are kept"),
+    "max_files_per_epoch": OptionRow(NUMBER, "1000", "At most so many new files or inserts in one epoch"),
     "path": OptionRow(TEXT, None, "Directory of a files source, location of a Delta table"),
     "rows_per_second": OptionRow(NUMBER, "1", "Speed of a rate source"),
     "topic": OptionRow(TEXT, None, "Kafka topic"),

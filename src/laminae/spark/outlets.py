@@ -53,15 +53,22 @@ class Outlets:
         if source is None:
             return
         with self.between_epochs(source.id):
-            last = self.catalog.last_batch(source.id)
-            epoch = self.catalog.last_epoch() if last is not None else 0
-            if last is not None and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
+            epoch = sink.progress or self._place(sink, source)
+            if epoch and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
                 self._deliver_snapshot(spark, sink, source, epoch)
             self.catalog.commit([SetSinkProgress(sink.id, epoch, "live")])
 
+    def _place(self, sink: SinkRecord, source: SourceRecord) -> int:
+        """The epoch up to which the sink begins with a snapshot, recorded first: a crash must not move it."""
+        if self.catalog.last_batch(source.id) is None:
+            return 0
+        epoch = self.catalog.last_epoch()
+        self.catalog.commit([SetSinkProgress(sink.id, epoch, CREATING)])
+        return epoch
+
     def _deliver_snapshot(self, spark: SparkSession, sink: SinkRecord, source: SourceRecord, epoch: int) -> None:
         segment = self.storage.new_segment(source.id, "snapshots")
-        source_table(spark, self.catalog, self.storage, source).write.parquet(self.storage.path(segment))
+        source_table(spark, self.catalog, self.storage, source, until=epoch).write.parquet(self.storage.path(segment))
         rows = self.storage.rows(segment)
         self._outbox.deliver(spark, Segment(epoch, self.storage.path(segment), source.schema, rows), sink)
 

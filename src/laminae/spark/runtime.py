@@ -57,7 +57,7 @@ class Runtime:
         return Storage(Path(self.home).expanduser().resolve())
 
     def insert(self, source: SourceRecord, rows: object) -> int:
-        """Put rows into a push source, stamped with the version in force. Needs no Spark."""
+        """Put rows into a push source, stamped with the version in force. Starts no Spark."""
         connector = option(source.options, "connector")
         if connector != "push":
             raise InvalidOption(
@@ -66,7 +66,10 @@ class Runtime:
                 problem=f"rows are inserted into a push source, this one is {connector}",
                 advice="Create a source with connector = 'push'.",
             )
-        return append(source, str(self.storage.home), rows, source.version)
+        # Rows of a source that evolves by its data have the version in force where they stand: the epoch that finds a
+        # new field takes on a version that holds from its own first record.
+        stamp = source.version if option(source.options, "evolve") == "off" else None
+        return append(source, str(self.storage.home), rows, stamp)
 
     def start(self, interval: str | None) -> Pipeline:
         return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval).start()

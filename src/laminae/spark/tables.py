@@ -34,15 +34,18 @@ DEAD_LETTERS = (
 )
 
 
-def source_table(spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord) -> DataFrame:
-    """Every row of the source as of its last committed epoch, under its current schema."""
-    last = catalog.last_batch(source.id)
+def source_table(
+    spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord, until: int | None = None
+) -> DataFrame:
+    """Every row of the source as of an epoch (its last committed one unless told), under its current schema."""
+    epochs = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
+    last = next((epoch for epoch in reversed(epochs) if not epoch.is_replay), None)
     if last is None:
         return spark.createDataFrame([], spark_schema(source.schema))
     versions = catalog.versions(source.id)[: source.version]
     log = open_log(source, str(storage.home))
     raw = log.read(spark, LogRange(log.initial(), last.end_offsets))
-    replays = (epoch for epoch in catalog.epochs(source.id) if epoch.is_replay)
+    replays = (epoch for epoch in epochs if epoch.is_replay)
     parts = [_replayed(spark, catalog, storage, source, versions, epoch) for epoch in replays]
     return reduce(DataFrame.unionByName, [_rows(raw, source, versions, versions), *parts])
 

@@ -5,53 +5,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.spark.expression import Expression, call, literal, when
+from laminae.spark.literals import type_sql
 from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import Column
-
     Test = Callable[[pa.DataType], bool]
 
 # Integers beyond these have neighbours that are the same float; Arrow refuses them by range, not one by one.
 WHOLE_FLOATS = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
+UNITS = {"s": "SECOND", "ms": "MILLISECOND"}
 
 
-def exact_cast(source: Column, old: pa.DataType, new: pa.DataType) -> Column:
+def exact_cast(source: Expression, old: pa.DataType, new: pa.DataType) -> Expression:
     """`source` as the new type; NULL where the value has no exact form in it."""
-    kind = spark_type(new)
-    if pa.types.is_null(new) or pa.types.is_null(old):
-        return F.lit(None).cast(kind)
-    if pa.types.is_timestamp(new):
-        return _on_the_unit(source.cast(kind), old, new)
-    if spark_type(old) == kind:
+    kind = type_sql(spark_type(new))
+    if pa.types.is_null(new):
+        return Expression("NULL")
+    if pa.types.is_null(old):
+        return source.cast(kind)
+    if pa.types.is_timestamp(new) and pa.types.is_timestamp(old):
+        return _on_the_unit(source, old, new)
+    if spark_type(old) == spark_type(new):
         return source
     made = source.try_cast(kind)
     return next((check(source, made, old, new) for ours, theirs, check in CHECKS if ours(old) and theirs(new)), made)
 
 
-def _comes_back(source: Column, made: Column, old: pa.DataType, _: pa.DataType) -> Column:
-    return F.when(made.try_cast(spark_type(old)) == source, made)
+def _comes_back(source: Expression, made: Expression, old: pa.DataType, _: pa.DataType) -> Expression:
+    return when(made.try_cast(type_sql(spark_type(old))).compared("=", source), made)
 
 
-def _in_float_range(source: Column, made: Column, _: pa.DataType, new: pa.DataType) -> Column:
+def _in_float_range(source: Expression, made: Expression, _: pa.DataType, new: pa.DataType) -> Expression:
     limit = WHOLE_FLOATS[new]
-    return F.when(source.between(-limit, limit), made)
+    return when(source.is_between(-limit, limit), made)
 
 
-def _on_the_unit(made: Column, old: pa.DataType, new: pa.DataType) -> Column:
+def _on_the_unit(source: Expression, old: pa.DataType, new: pa.DataType) -> Expression:
     if old.unit == new.unit or new.unit not in UNITS:
-        return made
-    return F.when(F.date_trunc(UNITS[new.unit], made) == made, made)
+        return source
+    return when(call("date_trunc", literal(UNITS[new.unit]), source).compared("=", source), source)
 
-
-UNITS = {"s": "SECOND", "ms": "MILLISECOND"}
 
 # Floats among themselves, and decimals that become floats, are rounded by Arrow without a word: no row here.
-CHECKS: tuple[tuple[Test, Test, Callable[[Column, Column, pa.DataType, pa.DataType], Column]], ...] = (
+CHECKS: tuple[tuple[Test, Test, Callable[[Expression, Expression, pa.DataType, pa.DataType], Expression]], ...] = (
     (pa.types.is_integer, pa.types.is_floating, _in_float_range),
     (pa.types.is_floating, pa.types.is_integer, _comes_back),
     (pa.types.is_decimal, pa.types.is_integer, _comes_back),

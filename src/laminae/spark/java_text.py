@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark import SparkContext
+    from pyspark.sql import Column
 
 
 class JavaText:
@@ -20,9 +21,9 @@ class JavaText:
 
     __slots__ = ("_boolean", "_integer", "_jvm", "_nodes", "_none", "_string", "_utils")
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, context: SparkContext) -> None:
         # Catalyst is Java objects without types on this side; nothing of them leaves this class.
-        jvm: Any = spark._jvm
+        jvm: Any = context._jvm
         self._jvm = jvm
         self._nodes: Any = jvm.org.apache.spark.sql.catalyst.expressions.objects
         types: Any = jvm.org.apache.spark.sql.types

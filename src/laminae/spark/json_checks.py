@@ -1,28 +1,36 @@
-"""The exact check of a suspect record: its document as a VARIANT, walked beside the values that were read.
+"""The exact check of a suspect record: its document and what was read of it, side by side, value by value.
 
-It parses the text again several times and runs interpreted, inside a lambda: only suspects ever get here, and the code
-that Spark generates for every other row stays small.
+Both are turned into VARIANTs and flattened level by level, so the expression is as deep as the schema and no wider. It
+parses the text several times and runs interpreted, inside lambdas: only suspects ever get here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-from pyspark.sql import types as spark
-
 from laminae.schema.column import dotted
-from laminae.spark.project import first_in, first_of
+from laminae.spark.expression import (
+    FALSE,
+    NULL_TEXT,
+    Expression,
+    any_of,
+    call,
+    cases,
+    each,
+    each_two,
+    first_text,
+    let,
+    literal,
+    struct,
+)
+from laminae.spark.project import first_in
 from laminae.spark.reading import OPTIONS, declared
 from laminae.spark.types import is_variant, spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import Column
-
-    from laminae.schema import column as schema_column
-    from laminae.schema.column import Path
+    from laminae.schema.column import Column, Path
     from laminae.spark.record import RecordFields
 
 REASONS = {
@@ -34,8 +42,8 @@ REASONS = {
     "trailing": "text follows the JSON document",
     "duplicate": "a key occurs twice in one object",
     "too long": "the message holds a text or number that is too long to read",
-    "type": "{path} is not a value of type {type}",
-    "digits": "{path} has more digits than {type} keeps",
+    "type": " is not a value of type ",
+    "digits": " has more digits than this type keeps: ",
     "version": "unknown schema version ",
 }
 REASON, UNKNOWN_FIELDS = "reason", "unknown"
@@ -44,134 +52,168 @@ REASON, UNKNOWN_FIELDS = "reason", "unknown"
 LONGEST_TEXT = 20_000_000
 CORRUPT = "_corrupt_record"
 EMPTY_VALUES = ("null", "{}", "[]")
-ENTRIES, ITEMS = "MAP<STRING, VARIANT>", "ARRAY<VARIANT>"
+INFINITIES = ("Infinity", "-Infinity")
+ROOT, ENTRIES, ITEMS = literal("$"), literal("MAP<STRING, VARIANT>"), literal("ARRAY<VARIANT>")
+# The fields of a node: where it stands, what the document says there, and what was read.
+PATH, SAID, READ = "path", "said", "read"
+# Between the names of a path, where a dot may be part of a name.
+SEPARATOR = "\x1f"
 
 
-def exact_check(fields: RecordFields, text: Column, parsed: Column, finds_unknown: bool) -> Column:
+def exact_check(fields: RecordFields, text: Expression, parsed: Expression, finds_unknown: bool) -> Expression:
     """A struct of the reason why the record cannot be read (NULL: it can) and whether it has unknown fields."""
+    read = struct((node.name, declared(node, fields.value(node, text, parsed))) for node in fields.all)
+    depth = max((_depth(node) for node in fields.all), default=0)
 
-    def judged(record: Column) -> Column:
-        said, read = record.getField("text"), record.getField("read")
-        return let(F.try_parse_json(said), lambda document: outcome(said, read, document))
+    def judged(record: Expression) -> Expression:
+        document, types = record.field("document"), record.field("types")
+        nodes = _nodes(document, record.field("echo"), types, depth)
+        return let(nodes, lambda found: outcome(record.field("text"), document, found, types))
 
-    def outcome(said: Column, read: Column, document: Column) -> Column:
-        values = [(node, fields.value(node, said, read)) for node in fields.all]
-        problem = let(_entries(document), lambda entries: first_of([_wrong(n, (), entries, v) for n, v in values]))
-        unknown = _has_unknown(fields.all, document) if finds_unknown else F.lit(False)
-        reason = F.coalesce(_broken(said, document), problem)
-        return F.struct(reason.alias(REASON), F.coalesce(unknown, F.lit(False)).alias(UNKNOWN_FIELDS))
+    def outcome(said: Expression, document: Expression, nodes: Expression, types: Expression) -> Expression:
+        reason = first_text([_broken(said, document), first_in(nodes, lambda node: _problem(node, types))])
+        news = any_of([each("exists", nodes, lambda node: _is_news(node, types))]) if finds_unknown else FALSE
+        return struct([(REASON, reason), (UNKNOWN_FIELDS, news)])
 
-    return let(F.struct(text.alias("text"), parsed.alias("read")), judged)
+    record = struct(
+        [
+            ("text", text),
+            ("document", call("try_parse_json", text)),
+            ("echo", call("try_parse_json", call("to_json", read))),
+            ("types", _types(fields.all)),
+        ]
+    )
+    return let(record, judged)
 
 
-def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """`body` of a value that is computed once; the lambda also keeps it out of the generated code."""
-    return F.get(F.transform(F.array(value), body), 0)
-
-
-def _broken(text: Column, document: Column) -> Column:
+def _broken(text: Expression, document: Expression) -> Expression:
     """Why the text is not one JSON object; NULL: it is."""
-    is_one = (F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1) & (
-        # Text that closes the bracket early gives the same length twice.
-        F.json_array_length(F.concat(F.lit("["), text, F.lit(",0]"))) == 2
+    length = {end: call("json_array_length", call("concat", literal("["), text, literal(end))) for end in ("]", ",0]")}
+    # Text that closes the bracket early gives the same length twice.
+    is_one = any_of([length["]"].compared("=", 1) & length[",0]"].compared("=", 2)])
+    is_object = _is_object(text, OPTIONS)
+    is_quoted_singly = _is_object(text, {**OPTIONS, "allowSingleQuotes": "true"})
+    is_long = call("octet_length", text).compared(">", LONGEST_TEXT)
+    branches = [
+        (call("rlike", call("coalesce", text, literal("")), literal(r"\A\s*\z")), "empty"),
+        (~call("is_valid_utf8", text), "encoding"),
+        (~is_object & document.is_there(), "not an object"),
+        (~is_object & is_quoted_singly, "quotes"),
+        (~is_object, "malformed"),
+        (~is_one, "trailing"),
+        (document.is_null() & is_long, "too long"),
+        (document.is_null(), "duplicate"),
+    ]
+    return cases([(test, literal(REASONS[name])) for test, name in branches])
+
+
+def _is_object(text: Expression, options: Mapping[str, str]) -> Expression:
+    given = {**options, "columnNameOfCorruptRecord": CORRUPT}
+    parts = [literal(part) for option in given.items() for part in option]
+    parsed = call("from_json", text, literal(f"{CORRUPT} STRING"), call("map", *parts))
+    return any_of([parsed.is_there() & parsed.field(CORRUPT).is_null()])
+
+
+def _nodes(document: Expression, echo: Expression, types: Expression, depth: int) -> Expression:
+    """Every value of the document that lies at a known path, and unknown ones, as an array."""
+    top = each(
+        "transform",
+        call("map_entries", call("try_variant_get", document, ROOT, ENTRIES)),
+        lambda entry: _node(entry.field("key"), entry.field("value"), _entry(echo, entry.field("key"))),
     )
-    lenient = {**OPTIONS, "allowSingleQuotes": "true"}
-    return (
-        F.when(F.coalesce(text, F.lit("")).rlike(r"\A\s*\z"), REASONS["empty"])
-        .when(~F.is_valid_utf8(text), REASONS["encoding"])
-        .when(~_is_object(text, OPTIONS) & document.isNotNull(), REASONS["not an object"])
-        .when(~_is_object(text, OPTIONS) & _is_object(text, lenient), REASONS["quotes"])
-        .when(~_is_object(text, OPTIONS), REASONS["malformed"])
-        .when(~F.coalesce(is_one, F.lit(False)), REASONS["trailing"])
-        .when(document.isNull() & (F.octet_length(text) > LONGEST_TEXT), REASONS["too long"])
-        .when(document.isNull(), REASONS["duplicate"])
+
+    def from_level(level: Expression, left: int) -> Expression:
+        if not left:
+            return level
+        below = call("flatten", each("transform", level, lambda node: _children(node, types)))
+        return call("concat", level, let(below, lambda inner: from_level(inner, left - 1)))
+
+    return let(top, lambda level: from_level(level, depth))
+
+
+def _children(node: Expression, types: Expression) -> Expression:
+    path, said, read = node.field(PATH), node.field(SAID), node.field(READ)
+    kind = call("try_element_at", types, path).field("type")
+
+    def under(name: Expression) -> Expression:
+        return call("concat", path, literal(SEPARATOR), name)
+
+    entries = call("map_entries", call("try_variant_get", said, ROOT, ENTRIES))
+    fields = each(
+        "transform", entries, lambda e: _node(under(e.field("key")), e.field("value"), _entry(read, e.field("key")))
+    )
+    values = each(
+        "transform", entries, lambda e: _node(under(literal("value")), e.field("value"), _entry(read, e.field("key")))
+    )
+    items = each_two(
+        "zip_with",
+        [call("try_variant_get", said, ROOT, ITEMS), call("try_variant_get", read, ROOT, ITEMS)],
+        lambda one, other: _node(under(literal("element")), one, other),
+    )
+    shapes = (("STRUCT", fields), ("MAP", values), ("ARRAY", items))
+    found = cases([(call("startswith", kind, literal(shape)), inner) for shape, inner in shapes])
+    return call("coalesce", found, call("array"))
+
+
+def _node(path: Expression, said: Expression, read: Expression) -> Expression:
+    return struct([(PATH, path), (SAID, said), (READ, read)])
+
+
+def _entry(of: Expression, key: Expression) -> Expression:
+    return call("try_element_at", call("try_variant_get", of, ROOT, ENTRIES), key)
+
+
+def _problem(node: Expression, types: Expression) -> Expression:
+    """Why what was read is not what the document says; NULL: it is, or nobody reads this path."""
+    said, read = node.field(SAID), node.field(READ)
+    label = call("try_element_at", types, node.field(PATH))
+    kind = label.field("type")
+    wrong = call("concat", label.field("name"), literal(REASONS["type"]), kind)
+    lossy = call("concat", label.field("name"), literal(REASONS["digits"]), kind)
+    is_decimal = call("startswith", kind, literal("DECIMAL"))
+    return cases(
+        [
+            (_is_nothing(said) | label.is_null(), NULL_TEXT),
+            (_is_nothing(read), wrong),
+            (is_decimal & _digits(said).compared("<>", _digits(read)), lossy),
+            (kind.is_one_of(["FLOAT", "DOUBLE"]) & read.cast("STRING").is_one_of(INFINITIES), wrong),
+        ]
     )
 
 
-def _is_object(text: Column, options: dict[str, str]) -> Column:
-    parsed = F.from_json(text, f"{CORRUPT} STRING", {**options, "columnNameOfCorruptRecord": CORRUPT})
-    return parsed.isNotNull() & parsed.getField(CORRUPT).isNull()
+def _is_news(node: Expression, types: Expression) -> Expression:
+    """Whether the document says something at a path that no field has."""
+    said = node.field(SAID)
+    is_unknown = ~call("map_contains_key", types, node.field(PATH))
+    return is_unknown & said.is_there() & ~call("to_json", said).is_one_of(EMPTY_VALUES)
 
 
-def _wrong(node: schema_column.Column, path: Path, entries: Column, read: Column) -> Column:
-    """The first value under this field that is in the document and not in what was read."""
-    here = (*path, node.name)
-    return let(F.try_element_at(entries, F.lit(node.name)), lambda said: _wrong_value(node, here, said, read))
+def _is_nothing(value: Expression) -> Expression:
+    return value.is_null() | call("is_variant_null", value)
 
 
-def _wrong_value(node: schema_column.Column, path: Path, said: Column, read: Column) -> Column:
-    names = {"path": dotted(path), "type": spark_type(node.type).simpleString().upper()}
-    lost = F.when(declared(node, read).isNull(), REASONS["type"].format(**names))
-    inner: list[Column] = []
-    kind = spark_type(node.type)
-    if isinstance(kind, spark.DecimalType):
-        inner = [F.when(_digits(said) != _digits(declared(node, read)), REASONS["digits"].format(**names))]
-    elif isinstance(kind, spark.FloatType | spark.DoubleType):
-        inner = [F.when(F.abs(read) == F.lit(float("inf")), REASONS["type"].format(**names))]
-    elif node.children and not is_variant(node.type):
-        inner = [_wrong_inside(node, path, said, read)]
-    return F.when(said.isNotNull() & ~F.is_variant_null(said), first_of([*_unless_void(node, lost), *inner]))
-
-
-def _unless_void(node: schema_column.Column, lost: Column) -> list[Column]:
-    """A document's null inside a VARIANT is NULL; everything else that is said must have been read."""
-    return [] if is_variant(node.type) else [lost]
-
-
-def _wrong_inside(node: schema_column.Column, path: Path, said: Column, read: Column) -> Column:
-    if node.kind == "struct":
-        return let(
-            _entries(said),
-            lambda entries: first_of([_wrong(c, path, entries, read.getField(c.name)) for c in node.children]),
-        )
-    child = node.children[-1]
-    here = (*path, child.name)
-    if node.kind == "map":
-        return let(
-            _entries(said),
-            lambda entries: first_in(
-                F.map_keys(entries),
-                lambda k: _wrong_value(child, here, F.try_element_at(entries, k), F.try_element_at(read, k)),
-            ),
-        )
-    pairs = F.arrays_zip(F.try_variant_get(said, "$", ITEMS).alias("said"), read.alias("read"))
-    return first_in(pairs, lambda pair: _wrong_value(child, here, pair.getField("said"), pair.getField("read")))
-
-
-def _has_unknown(nodes: Sequence[schema_column.Column], said: Column) -> Column:
-    """Whether an object here or below has a key that no field has, with a value that says something."""
-    known = [node.name for node in nodes]
-
-    def is_news(entry: Column) -> Column:
-        return ~entry.getField("key").isin(known) & ~F.to_json(entry.getField("value")).isin(*EMPTY_VALUES)
-
-    def found(entries: Column) -> Column:
-        result = F.exists(F.map_entries(entries), is_news)
-        for node in nodes:
-            if _has_fields(node):
-                result |= F.coalesce(_unknown_in(node, F.try_element_at(entries, F.lit(node.name))), F.lit(False))
-        return result
-
-    return let(_entries(said), found)
-
-
-def _unknown_in(node: schema_column.Column, said: Column) -> Column:
-    if node.kind == "struct":
-        return _has_unknown(node.children, said)
-    items = F.map_values(_entries(said)) if node.kind == "map" else F.try_variant_get(said, "$", ITEMS)
-    return F.exists(items, lambda item: F.coalesce(_unknown_in(node.children[-1], item), F.lit(False)))
-
-
-def _has_fields(node: schema_column.Column) -> bool:
-    if is_variant(node.type):
-        return False
-    return node.kind == "struct" or any(_has_fields(child) for child in node.children)
-
-
-def _entries(said: Column) -> Column:
-    return F.try_variant_get(said, "$", ENTRIES)
-
-
-def _digits(number: Column) -> Column:
+def _digits(number: Expression) -> Expression:
     """A number's plain text without the zeros at its end."""
-    return F.regexp_replace(number.cast("string"), r"(\.[0-9]*?)0+$", "$1").cast("string")
+    shorter = call("regexp_replace", number.cast("STRING"), literal(r"(\.[0-9]*?)0+$"), literal("$1"))
+    return call("rtrim", literal("."), shorter)
+
+
+def _types(nodes: Sequence[Column]) -> Expression:
+    """Path to name and type of every field, as a map."""
+    labels: list[Expression] = []
+    for path, node in _paths(nodes, ()):
+        kind = spark_type(node.type).simpleString().upper()
+        labels += [literal(SEPARATOR.join(path)), struct([("name", literal(dotted(path))), ("type", literal(kind))])]
+    return call("map", *labels)
+
+
+def _paths(nodes: Sequence[Column], above: Path) -> Iterator[tuple[Path, Column]]:
+    for node in nodes:
+        yield (*above, node.name), node
+        if not is_variant(node.type):
+            inside = node.children[1:] if node.kind == "map" else node.children
+            yield from _paths(inside, (*above, node.name))
+
+
+def _depth(node: Column) -> int:
+    return 0 if is_variant(node.type) or not node.children else 1 + max(_depth(child) for child in node.children)

@@ -1,4 +1,4 @@
-"""The steps of a projection as Spark column expressions: the values, and the first value that does not fit.
+"""The steps of a projection as Spark expressions: the values, and the first value that does not fit.
 
 Same behaviour as the Arrow executor in `schema/projection.py`. A value that does not fit becomes NULL here and is named
 by `violations`; no expression raises.
@@ -6,25 +6,32 @@ by `violations`; no expression raises.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.projection import Cast, Fill, Keep, Nest
 from laminae.spark.exact_cast import exact_cast
+from laminae.spark.expression import (
+    NULL_TEXT,
+    ZERO,
+    Expression,
+    call,
+    each,
+    each_two,
+    first_text,
+    literal,
+    struct,
+    when,
+)
 from laminae.spark.literals import default_sql
 from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pyspark.sql import Column
-
-    from laminae.schema import column as schema_column
+    from laminae.schema.column import Column, Columns
     from laminae.schema.projection import ColumnProjection, Step
 
-    ColumnOf = Callable[[int], Column]
+ColumnOf = Callable[[int], Expression]
 
 REASONS = {
     "null": "{path} is NULL in a NOT NULL column",
@@ -33,15 +40,15 @@ REASONS = {
 }
 
 
-def project_columns(projection: ColumnProjection, column_of: ColumnOf) -> list[Column]:
+def project_columns(projection: ColumnProjection, column_of: ColumnOf) -> list[tuple[str, Expression]]:
     """The columns of the new schema by name; `column_of(i)` is column i of the old one."""
     old = columns_of(projection.old_schema)
-    return [_value(step, old, column_of).alias(step.target.name) for step in projection.steps]
+    return [(step.target.name, _value(step, old, column_of)) for step in projection.steps]
 
 
-def violations(projection: ColumnProjection, column_of: ColumnOf) -> Column:
+def violations(projection: ColumnProjection, column_of: ColumnOf) -> Expression:
     """Why the row does not fit the new schema: the first path in the schema's order. NULL: it fits."""
-    return first_of(_problems(projection.steps, columns_of(projection.old_schema), column_of))
+    return first_text(_problems(projection.steps, columns_of(projection.old_schema), column_of))
 
 
 def keeps_every_column(projection: ColumnProjection) -> bool:
@@ -50,26 +57,16 @@ def keeps_every_column(projection: ColumnProjection) -> bool:
     return in_place and projection.old_schema.names == projection.new_schema.names
 
 
-def first_of(problems: Iterable[Column]) -> Column:
-    """The first text that is not NULL."""
-    found = list(problems)
-    return F.coalesce(*found) if found else F.lit(None).cast("string")
-
-
-def first_in(items: Column, problem: Callable[[Column], Column]) -> Column:
+def first_in(items: Expression, problem: Callable[[Expression], Expression]) -> Expression:
     """The first problem of an array's elements."""
-    return F.get(F.filter(F.transform(items, problem), lambda found: found.isNotNull()), 0)
+    found = each("filter", each("transform", items, problem), lambda text: text.is_there())
+    return call("get", found, ZERO)
 
 
-def fields_of(parent: Column, columns: Sequence[schema_column.Column]) -> ColumnOf:
-    """The fields of a struct column by position."""
-    return lambda i: parent.getField(columns[i].name)
-
-
-def _value(step: Step, old: Sequence[schema_column.Column], column_of: ColumnOf) -> Column:
+def _value(step: Step, old: Columns, column_of: ColumnOf) -> Expression:
     match step:
         case Fill():
-            return F.expr(default_sql(step.target, step.path))
+            return Expression(default_sql(step.target, step.path))
         case Keep():
             return column_of(step.source)
         case Cast():
@@ -78,77 +75,78 @@ def _value(step: Step, old: Sequence[schema_column.Column], column_of: ColumnOf)
             return _nested(step, old[step.source], column_of(step.source))
 
 
-def _nested(step: Nest, old: schema_column.Column, source: Column) -> Column:
+def _nested(step: Nest, old: Column, source: Expression) -> Expression:
     if step.target.kind == "struct":
-        inner = fields_of(source, old.children)
-        values = [_value(child, old.children, inner).alias(child.target.name) for child in step.children]
-        return F.when(source.isNotNull(), F.struct(*values))
+        fields = _fields_of(source, old)
+        inner = [(child.target.name, _value(child, old.children, fields)) for child in step.children]
+        return when(source.is_there(), struct(inner))
     if step.target.kind == "map":
         return _map(step, old, source)
     (child,) = step.children
-    return F.transform(source, lambda item: _value(child, old.children, lambda _: item))
+    return each("transform", source, lambda item: _value(child, old.children, lambda _: item))
 
 
-def _map(step: Nest, old: schema_column.Column, source: Column) -> Column:
+def _map(step: Nest, old: Column, source: Expression) -> Expression:
     key, item = step.children
 
-    def key_of(k: Column) -> Column:
+    def key_of(k: Expression) -> Expression:
         return _value(key, old.children, lambda _: k)
 
-    values = F.transform_values(source, lambda _, v: _value(item, old.children, lambda _: v))
+    values = each_two("transform_values", [source], lambda _, v: _value(item, old.children, lambda _: v))
     if isinstance(key, Keep):
         return values
     # Spark raises on a NULL key: a map with one that does not fit becomes NULL as a whole.
-    fits = ~F.exists(F.map_keys(source), lambda k: key_of(k).isNull())
-    return F.when(fits, F.transform_keys(values, lambda k, _: key_of(k)))
+    is_lossy = each("exists", call("map_keys", source), lambda k: key_of(k).is_null())
+    return when(~is_lossy, each_two("transform_keys", [values], lambda k, _: key_of(k)))
 
 
-def _problems(steps: Sequence[Step], old: Sequence[schema_column.Column], column_of: ColumnOf) -> list[Column]:
+def _fields_of(parent: Expression, old: Column) -> ColumnOf:
+    return lambda i: parent.field(old.children[i].name)
+
+
+def _problems(steps: tuple[Step, ...], old: Columns, column_of: ColumnOf) -> list[Expression]:
     return [found for step in steps if (found := _problem(step, old, column_of)) is not None]
 
 
-def _problem(step: Step, old: Sequence[schema_column.Column], column_of: ColumnOf) -> Column | None:
-    node = step.target
+def _problem(step: Step, old: Columns, column_of: ColumnOf) -> Expression | None:
     if isinstance(step, Fill):
         return _fill_problem(step)
     source = column_of(step.source)
-    found: list[Column] = []
+    found: list[Expression] = []
     if isinstance(step, Cast):
-        found.append(F.when(source.isNotNull() & _value(step, old, column_of).isNull(), _reason("lossy", step)))
+        is_lost = source.is_there() & _value(step, old, column_of).is_null()
+        found.append(when(is_lost, _reason("lossy", step)))
     elif isinstance(step, Nest):
         found.extend(_inner_problems(step, old[step.source], source))
-    if not node.nullable:
-        found.append(F.when(source.isNull(), _reason("null", step)))
-    return first_of(found) if found else None
+    if not step.target.nullable:
+        found.append(when(source.is_null(), _reason("null", step)))
+    return first_text(found) if found else None
 
 
-def _inner_problems(step: Nest, old: schema_column.Column, source: Column) -> list[Column]:
+def _inner_problems(step: Nest, old: Column, source: Expression) -> list[Expression]:
     if step.target.kind == "struct":
-        inner = _problems(step.children, old.children, fields_of(source, old.children))
-        return [F.when(source.isNotNull(), first_of(inner))] if inner else []
-    arrays = [F.map_keys(source), F.map_values(source)] if step.target.kind == "map" else [source]
-    found = []
-    for child, items in zip(step.children, arrays, strict=True):
-        if _problem(child, old.children, lambda _: F.lit(None)) is not None:
-            found.append(first_in(items, _element_problem(child, old.children)))
-    return found
+        inner = _problems(step.children, old.children, _fields_of(source, old))
+        return [when(source.is_there(), first_text(inner))] if inner else []
+    arrays = [call("map_keys", source), call("map_values", source)] if step.target.kind == "map" else [source]
+    return [
+        first_in(items, _element_problem(child, old.children))
+        for child, items in zip(step.children, arrays, strict=True)
+        if _problem(child, old.children, lambda _: NULL_TEXT) is not None
+    ]
 
 
-def _element_problem(child: Step, old: Sequence[schema_column.Column]) -> Callable[[Column], Column]:
-    return lambda item: first_of(_problems([child], old, lambda _: item))
+def _element_problem(child: Step, old: Columns) -> Callable[[Expression], Expression]:
+    return lambda item: first_text(_problems((child,), old, lambda _: item))
 
 
-def _fill_problem(step: Fill) -> Column | None:
+def _fill_problem(step: Fill) -> Expression | None:
     if step.target.nullable:
         return None
     if step.target.default is None:
-        return F.lit(_text("no value", step))
-    return F.when(F.expr(default_sql(step.target, step.path)).isNull(), _reason("null", step))
+        return _reason("no value", step)
+    return when(Expression(default_sql(step.target, step.path)).is_null(), _reason("null", step))
 
 
-def _reason(name: str, step: Step) -> Column:
-    return F.lit(_text(name, step))
-
-
-def _text(name: str, step: Step) -> str:
-    return REASONS[name].format(path=dotted(step.path), type=spark_type(step.target.type).simpleString().upper())
+def _reason(name: str, step: Step) -> Expression:
+    kind = spark_type(step.target.type).simpleString().upper()
+    return literal(REASONS[name].format(path=dotted(step.path), type=kind))

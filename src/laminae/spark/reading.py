@@ -9,32 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql import types as spark
 
 from laminae.schema.types import MAX_PRECISION
-from laminae.spark.literals import default_sql
+from laminae.spark.expression import call, each, each_two, struct, when
+from laminae.spark.literals import default_sql, type_sql
 from laminae.spark.types import is_variant, spark_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-    from laminae.schema import column as schema_column
-    from laminae.schema.column import Path
+    from laminae.schema.column import Column, Path
+    from laminae.spark.expression import Expression
 
 # Single quotes and bare NaN are not JSON; both are Spark's default. The zone makes a re-read give the same instants.
 OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "timeZone": "UTC"}
 EXISTS_DEFAULT = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")
 
 
-def reading_field(node: schema_column.Column, path: Path = ()) -> spark.StructField:
+def reading_field(node: Column, path: Path = ()) -> spark.StructField:
     """The field to read; its metadata makes `from_json` fill an absent key, and leave an explicit null."""
     here = (*path, node.name)
     metadata = None if node.default is None else dict.fromkeys(EXISTS_DEFAULT, default_sql(node, here))
     return spark.StructField(node.name, reading_type(node, here), True, metadata)
 
 
-def reading_type(node: schema_column.Column, path: Path) -> spark.DataType:
+def reading_type(node: Column, path: Path) -> spark.DataType:
     if is_variant(node.type):
         return spark.VariantType()
     if node.kind == "struct":
@@ -54,7 +52,7 @@ def fraction_digits(kind: spark.DecimalType) -> int:
     return MAX_PRECISION - (kind.precision - kind.scale)
 
 
-def is_read_as_declared(node: schema_column.Column) -> bool:
+def is_read_as_declared(node: Column) -> bool:
     """Whether `declared` would return its column unchanged."""
     if is_variant(node.type):
         return False
@@ -66,29 +64,30 @@ def is_read_as_declared(node: schema_column.Column) -> bool:
     return isinstance(kind, spark.StringType) or reading_type(node, ()) == kind
 
 
-def declared(node: schema_column.Column, read: Column) -> Column:
+def declared(node: Column, read: Expression) -> Expression:
     """What was read, in the declared type; NULL where it has no such value."""
     if is_read_as_declared(node):
         return read
     if is_variant(node.type):
-        return F.when(~F.is_variant_null(read), read)
+        return when(~call("is_variant_null", read), read)
     if node.kind == "struct":
-        inner = [declared(child, read.getField(child.name)).alias(child.name) for child in node.children]
-        return F.when(read.isNotNull(), F.struct(*inner))
+        inner = [(child.name, declared(child, read.field(child.name))) for child in node.children]
+        return when(read.is_there(), struct(inner))
     if node.kind == "map":
         return _declared_map(node, read)
     if node.children:
-        return F.transform(read, lambda item: declared(node.children[0], item))
-    return read.try_cast(spark_type(node.type))
+        return each("transform", read, lambda item: declared(node.children[0], item))
+    return read.try_cast(type_sql(spark_type(node.type)))
 
 
-def _declared_map(node: schema_column.Column, read: Column) -> Column:
+def _declared_map(node: Column, read: Expression) -> Expression:
     key, item = node.children
-    values = F.transform_values(read, lambda _, value: declared(item, value))
+    values = each_two("transform_values", [read], lambda _, value: declared(item, value))
     kind = spark_type(key.type)
     if isinstance(kind, spark.StringType):
         return values
     # Spark raises on NULL and on duplicate keys: "1" and "01" are one INT.
-    keys = F.transform(F.map_keys(read), lambda k: k.try_cast(kind))
-    fits = F.size(F.array_distinct(F.filter(keys, lambda k: k.isNotNull()))) == F.size(read)
-    return F.when(fits, F.transform_keys(values, lambda k, _: k.try_cast(kind)))
+    keys = each("transform", call("map_keys", read), lambda k: k.try_cast(type_sql(kind)))
+    kept = call("size", call("array_distinct", call("array_compact", keys)))
+    fits = kept.compared("=", call("size", read))
+    return when(fits, each_two("transform_keys", [values], lambda k, _: k.try_cast(type_sql(kind))))

@@ -9,13 +9,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import reduce
-from operator import add, or_
+from functools import lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql import types as spark
 
+from laminae.spark.expression import (
+    FALSE,
+    NULL_TEXT,
+    ONE,
+    ZERO,
+    Expression,
+    any_of,
+    call,
+    each,
+    each_two,
+    literal,
+    total,
+    when,
+)
+from laminae.spark.java_text import JavaText
 from laminae.spark.reading import declared, fraction_digits, is_read_as_declared
 from laminae.spark.record import may_be_absent
 from laminae.spark.types import is_variant, spark_type
@@ -23,11 +38,12 @@ from laminae.spark.types import is_variant, spark_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark import SparkContext
     from pyspark.sql import Column
 
-    from laminae.schema import column as schema_column
-    from laminae.spark.java_text import JavaText
+    from laminae.schema.column import Column as Field
     from laminae.spark.record import RecordFields
+
 
 # `":` ends a key unless white space stands between; JSON has four kinds of it.
 KEY_END = '":'
@@ -37,159 +53,183 @@ REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What the text holds: ends of keys, closing braces, and whether it has something that spoils the count."""
+
+    keys: Expression
+    braces: Expression
+    is_strange: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Accounts:
     """What was read from a record: keys that have a value, objects, keys whose value is null.
 
     `is_odd` says that some value needs a closer look.
     """
 
-    keys: Column
-    objects: Column
-    nulls: Column
-    is_odd: Column
+    keys: Expression
+    objects: Expression
+    nulls: Expression
+    is_odd: Expression
 
 
-def accounts(fields: RecordFields, text: Column, parsed: Column) -> Accounts:
+SEEN = Seen(keys=Expression("_keys"), braces=Expression("_braces"), is_strange=Expression("_is_strange"))
+
+
+@lru_cache(maxsize=1)
+def seen_columns(context: SparkContext) -> dict[str, Column]:
+    """The columns that `SEEN` refers to, over a column `value`. Kept: to build them costs 75 ms an epoch."""
+    java, text = JavaText(context), F.col("value").cast("string")
+    strange = [java.holds(text, part) for part in (REPLACEMENT, *SPACED_KEY_ENDS)]
+    return {
+        SEEN.keys.sql: java.count(text, KEY_END),
+        SEEN.braces.sql: java.count(text, "}"),
+        SEEN.is_strange.sql: reduce(or_, strange),
+    }
+
+
+def accounts(fields: RecordFields, text: Expression, parsed: Expression) -> Accounts:
     values = [(node, fields.value(node, text, parsed)) for node in fields.all]
     odd = [test for node, value in values if (test := _is_odd(node, value)) is not None]
-    odd += _decimal_tests(fields.all, text)
     flat_text = None if any(_has_objects(node) for node in fields.all) else text
     return Accounts(
-        keys=reduce(add, [_keys_at(node, value, flat_text) for node, value in values], F.lit(0)),
-        objects=reduce(add, [_objects(node, value) for node, value in values if _has_objects(node)], F.lit(1)),
-        nulls=_nulls(fields.all, values, text),
-        is_odd=F.coalesce(reduce(or_, odd), F.lit(False)) if odd else F.lit(False),
+        keys=total([_keys_at(node, value, flat_text) for node, value in values]),
+        objects=total([ONE, *(_objects(node, value) for node, value in values if _has_objects(node))]),
+        nulls=_nulls(values, text),
+        is_odd=any_of([*odd, *_decimal_tests(fields.all, text)]),
     )
 
 
-def is_clean(java: JavaText, text: Column, found: Accounts) -> Column:
+def is_clean(text: Expression, seen: Seen, found: Accounts) -> Expression:
     """Whether everything in the text is accounted for. Of a record that was not parsed no key was read."""
-    said = java.count(text, KEY_END)
+    ends = [call("endswith", each_, literal("}")) for each_ in (text, call("rtrim", literal(" \t\r\n"), text))]
     return (
-        (found.keys > 0)
-        & ((said <= found.keys) | (said <= found.keys + found.nulls))
-        & (java.count(text, "}") <= found.objects)
-        & (text.endswith("}") | F.rtrim(text, F.lit(" \t\r\n")).endswith("}"))
-        & ~java.holds(text, REPLACEMENT)
-        & ~reduce(or_, [java.holds(text, end) for end in SPACED_KEY_ENDS])
-        & ~found.is_odd
+        found.keys.compared(">", 0)
+        & (seen.keys.compared("<=", found.keys) | seen.keys.compared("<=", found.keys + found.nulls))
+        & seen.braces.compared("<=", found.objects)
+        & ~(seen.is_strange | found.is_odd)
+        & any_of(ends)
     )
 
 
-def _keys_at(node: schema_column.Column, value: Column, flat_text: Column | None) -> Column:
+def _keys_at(node: Field, value: Expression, flat_text: Expression | None) -> Expression:
     """Keys read for this field: its own and those inside. A default that was filled in has none in the text."""
-    present = F.lit(1) + _keys_in(node, value) if _has_objects(node) else F.lit(1)
+    present = total([ONE, _keys_in(node, value)]) if _has_objects(node) else ONE
     if node.default is None:
-        return F.when(value.isNotNull(), present).otherwise(0)
-    unsure = F.lit(0)
+        return when(value.is_there(), present, ZERO)
+    unsure = ZERO
     if flat_text is not None:
         # In a flat record no other column can have this key; among nested ones the exact check must look.
-        unsure = F.when(value.isNotNull() & flat_text.contains(_key(node)), 1).otherwise(0)
-    return F.when(may_be_absent(node, value), unsure).otherwise(present)
+        unsure = when(value.is_there() & call("contains", flat_text, literal(_key(node))), ONE, ZERO)
+    return when(may_be_absent(node, value), unsure, present)
 
 
-def _keys_in(node: schema_column.Column, value: Column) -> Column:
+def _keys_in(node: Field, value: Expression) -> Expression:
     if is_variant(node.type) or not _has_objects(node):
-        return F.lit(0)
+        return ZERO
     if node.kind == "struct":
-        return reduce(add, [_keys_at(c, value.getField(c.name), None) for c in node.children], F.lit(0))
-    items, child = (F.map_values(value), node.children[1]) if node.kind == "map" else (value, node.children[0])
-    own = 1 if node.kind == "map" else 0
-    return F.aggregate(
-        items,
-        F.lit(0),
-        lambda so_far, item: so_far + F.when(item.isNotNull(), _keys_in(child, item) + own).otherwise(0),
+        return total([_keys_at(child, value.field(child.name), None) for child in node.children])
+    own = ONE if node.kind == "map" else ZERO
+    return each_two(
+        "aggregate",
+        [_items(node, value), ZERO],
+        lambda so_far, item: so_far + when(item.is_there(), _keys_in(node.children[-1], item) + own, ZERO),
     )
 
 
-def _objects(node: schema_column.Column, value: Column) -> Column:
+def _objects(node: Field, value: Expression) -> Expression:
+    """Objects read for this field, each of which closes a brace."""
     if is_variant(node.type) or not _has_objects(node):
-        return F.lit(0)
+        return ZERO
     if node.kind == "struct":
-        inner = reduce(add, [_objects(c, value.getField(c.name)) for c in node.children], F.lit(1))
-        return F.when(value.isNotNull(), inner).otherwise(0)
-    items, child = (F.map_values(value), node.children[1]) if node.kind == "map" else (value, node.children[0])
-    own = 1 if node.kind == "map" else 0
-    counted = F.aggregate(items, F.lit(own), lambda so_far, item: so_far + _objects(child, item))
-    return F.when(value.isNotNull(), counted).otherwise(0)
+        inner = total([ONE, *(_objects(c, value.field(c.name)) for c in node.children if _has_objects(c))])
+        return when(value.is_there(), inner, ZERO)
+    own = ONE if node.kind == "map" else ZERO
+    counted = each_two(
+        "aggregate", [_items(node, value), own], lambda so_far, item: so_far + _objects(node.children[-1], item)
+    )
+    return when(value.is_there(), counted, ZERO)
 
 
-def _nulls(
-    nodes: Sequence[schema_column.Column], values: Sequence[tuple[schema_column.Column, Column]], text: Column
-) -> Column:
+def _items(node: Field, value: Expression) -> Expression:
+    return call("map_values", value) if node.kind == "map" else value
+
+
+def _nulls(values: Sequence[tuple[Field, Expression]], text: Expression) -> Expression:
     """Keys whose value is an explicit null, found by name: only if each name stands for one field of the schema."""
-    names = [node.name for top in nodes for node in _named(top)]
+    names = [node.name for top, _ in values for node in _named(top)]
     if len(set(names)) < len(names):
-        return F.lit(0)
-    return reduce(add, [_null_keys(node, value, text) for node, value in values], F.lit(0))
+        return ZERO
+    return total([part for node, value in values for part in _null_keys(node, value, text)])
 
 
-def _null_keys(node: schema_column.Column, value: Column, text: Column) -> Column:
-    said = text.contains(_key(node) + "null") | text.contains(_key(node) + " null")
-    own = F.when(value.isNull() & said, 1).otherwise(0)
-    if node.kind != "struct" or is_variant(node.type):
-        return own
-    return reduce(add, [_null_keys(c, value.getField(c.name), text) for c in node.children], own)
+def _null_keys(node: Field, value: Expression, text: Expression) -> Iterator[Expression]:
+    said = any_of([call("contains", text, literal(_key(node) + null)) for null in ("null", " null")])
+    yield when(value.is_null() & said, ONE, ZERO)
+    if node.kind == "struct" and not is_variant(node.type):
+        for child in node.children:
+            yield from _null_keys(child, value.field(child.name), text)
 
 
-def _is_odd(node: schema_column.Column, value: Column) -> Column | None:
+def _is_odd(node: Field, value: Expression) -> Expression | None:
     """Whether a value may not be what the document says although it was read; None: it always is."""
     if is_variant(node.type):
         return None
     if node.kind == "struct":
-        tests = [t for c in node.children if (t := _is_odd(c, value.getField(c.name))) is not None]
-        return reduce(or_, tests) if tests else None
+        tests = [test for c in node.children if (test := _is_odd(c, value.field(c.name))) is not None]
+        return any_of(tests) if tests else None
     if node.kind == "map":
-        repeated = F.size(F.array_distinct(F.map_keys(value))) < F.size(value)
-        inner = _any_odd(node.children[1], F.map_values(value))
-        is_lost = value.isNotNull() & declared(node, value).isNull()
-        tests = [repeated, *([] if is_read_as_declared(node) else [is_lost]), *([] if inner is None else [inner])]
-        return reduce(or_, tests)
+        return _is_odd_map(node, value)
     if node.children:
-        return _any_odd(node.children[0], value)
+        return _has_odd(node.children[0], value)
     kind = spark_type(node.type)
     if isinstance(kind, spark.FloatType | spark.DoubleType):
-        return F.abs(value) == F.lit(float("inf")).cast(kind)
+        return call("abs", value).compared("=", Expression("DOUBLE('Infinity')"))
     if isinstance(kind, spark.DecimalType | spark.ByteType):
-        return value.isNotNull() & ~value.eqNullSafe(declared(node, value))
+        return value.is_there() & ~value.compared("<=>", declared(node, value))
     return None
 
 
-def _any_odd(element: schema_column.Column, items: Column) -> Column | None:
-    if _is_odd(element, F.lit(None)) is None:
+def _is_odd_map(node: Field, value: Expression) -> Expression:
+    # `from_json` keeps both entries of a repeated key.
+    tests = [call("size", call("array_distinct", call("map_keys", value))).compared("<", call("size", value))]
+    if not is_read_as_declared(node):
+        tests.append(value.is_there() & declared(node, value).is_null())
+    inner = _has_odd(node.children[1], call("map_values", value))
+    return any_of(tests if inner is None else [*tests, inner])
+
+
+def _has_odd(element: Field, items: Expression) -> Expression | None:
+    if _is_odd(element, NULL_TEXT) is None:
         return None
-
-    def is_odd(item: Column) -> Column:
-        test = _is_odd(element, item)
-        return F.lit(False) if test is None else F.coalesce(test, F.lit(False))
-
-    return F.exists(items, is_odd)
+    return each("exists", items, lambda item: any_of([_is_odd(element, item) or FALSE]))
 
 
-def _decimal_tests(nodes: Sequence[schema_column.Column], text: Column) -> list[Column]:
+def _decimal_tests(nodes: Sequence[Field], text: Expression) -> list[Expression]:
     """A number with more digits than are read for a DECIMAL was rounded before anybody could compare it."""
     kinds = [spark_type(leaf.type) for node in nodes for leaf in _leaves(node)]
     kept = [fraction_digits(kind) for kind in kinds if isinstance(kind, spark.DecimalType)]
-    return [text.rlike(rf"\.[0-9]{{{min(kept) + 1}}}|[0-9][eE]-")] if kept else []
+    return [call("rlike", text, literal(rf"\.[0-9]{{{min(kept) + 1}}}|[0-9][eE]-"))] if kept else []
 
 
-def _has_objects(node: schema_column.Column) -> bool:
+def _has_objects(node: Field) -> bool:
     """Whether keys can lie inside; those of a VARIANT are unknown and make the record a suspect."""
     return node.kind in ("struct", "map") or any(_has_objects(child) for child in node.children)
 
 
-def _named(node: schema_column.Column) -> Iterator[schema_column.Column]:
+def _named(node: Field) -> Iterator[Field]:
     yield node
     for child in node.children:
-        yield from (n for n in _named(child) if n is not child or node.kind == "struct")
+        yield from (inner for inner in _named(child) if inner is not child or node.kind == "struct")
 
 
-def _leaves(node: schema_column.Column) -> Iterator[schema_column.Column]:
+def _leaves(node: Field) -> Iterator[Field]:
     if not node.children:
         yield node
     for child in node.children:
         yield from _leaves(child)
 
 
-def _key(node: schema_column.Column) -> str:
+def _key(node: Field) -> str:
     return json.dumps(node.name, ensure_ascii=False) + ":"

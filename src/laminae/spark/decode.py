@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, ROW, UNKNOWN
 from laminae.spark.expression import FALSE, ZERO, Expression, call, cases, column, first_text, literal, struct, when
-from laminae.spark.json_checks import REASON, REASONS, UNKNOWN_FIELDS, exact_check
+from laminae.spark.json_checks import REASON, REASONS, UNKNOWN_FIELDS, depth_of, exact_check, field_types
 from laminae.spark.project import keeps_every_column, project_columns, violations
 from laminae.spark.record import RecordFields, record_fields
 from laminae.spark.suspects import SEEN, Accounts, accounts, is_clean, seen_columns
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from laminae.codec.decoders import Decoder, DecoderTable
 
-PARSED, EXACT = "_parsed_{}", "_exact"
+PARSED, EXACT, VERSION_NAME = "_parsed_{}", "_exact", "_version"
+VERSION = column(VERSION_NAME)
 TEXT = column("value").cast("STRING")
 
 
@@ -33,24 +34,21 @@ def decode(raw: DataFrame, table: DecoderTable) -> DataFrame:
         _Reading(decoder, table, record_fields(decoder, table.version_field), column(PARSED.format(i)))
         for i, decoder in enumerate(table.decoders)
     ]
-    version = _version(table, readings)
-    is_known = version.is_one_of([decoder.version for decoder in table.decoders])
-    is_suspect = is_known & ~is_clean(TEXT, SEEN, _accounts(readings, version))
+    is_known = VERSION.is_one_of([decoder.version for decoder in table.decoders])
+    is_suspect = is_known & ~is_clean(TEXT, SEEN, _accounts(readings))
     exact = column(EXACT)
+    checked = _parsed(raw, table, readings).withColumn(EXACT, when(is_suspect, _exact(table, readings)).column)
     error = first_text(
         [
             exact.field(REASON),
-            when(~is_known, call("concat", literal(REASONS["version"]), version.cast("STRING"))),
-            _choose(version, readings, _Reading.violations),
+            when(~is_known, call("concat", literal(REASONS["version"]), VERSION.cast("STRING"))),
+            _choose(readings, _Reading.violations),
         ]
     )
     unknown = call("coalesce", exact.field(UNKNOWN_FIELDS), FALSE) if table.finds_unknown_fields else FALSE
-    checked = _parsed(raw, table, readings, version).withColumn(
-        EXACT, when(is_suspect, _choose(version, readings, _Reading.exact)).column
-    )
     return checked.select(
         *raw.columns,
-        when(error.is_null(), _choose(version, readings, _Reading.row)).column.alias(ROW),
+        when(error.is_null(), _choose(readings, _Reading.row)).column.alias(ROW),
         error.column.alias(ERROR),
         unknown.column.alias(UNKNOWN),
     )
@@ -65,11 +63,25 @@ class _Reading:
     fields: RecordFields
     parsed: Expression
 
+    @property
+    def name(self) -> str:
+        return self.parsed.sql.strip("`")
+
+    def parse(self, version: Expression | None = None) -> Expression:
+        """The parsed record; with a version to look at, only if it is this one."""
+        parsed = self.fields.parse(TEXT)
+        guarded = parsed if version is None else when(version.compared("=", self.decoder.version), parsed)
+        # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
+        return when(call("monotonically_increasing_id").compared(">=", 0), guarded)
+
     def accounts(self) -> Accounts:
         return accounts(self.fields, TEXT, self.parsed)
 
-    def exact(self) -> Expression:
-        return exact_check(self.fields, TEXT, self.parsed, self.table.finds_unknown_fields)
+    def echo(self) -> Expression:
+        return self.fields.echo(TEXT, self.parsed)
+
+    def types(self) -> Expression:
+        return field_types(self.fields.all)
 
     def violations(self) -> Expression:
         return violations(projection_between(self.decoder.schema, self.table.current), self._column)
@@ -99,38 +111,39 @@ def _version(table: DecoderTable, readings: Sequence[_Reading]) -> Expression:
     return call("coalesce", *stamps, in_force)
 
 
-def _parsed(raw: DataFrame, table: DecoderTable, readings: Sequence[_Reading], version: Expression) -> DataFrame:
-    """`raw` with what its text holds and each version's reading of it, parsed only for records of that version."""
-    *others, newest = readings
-    whole = {_name(newest): newest.fields.parse(TEXT)}
-    guarded = {_name(r): when(version.compared("=", r.decoder.version), r.fields.parse(TEXT)) for r in others}
-    if table.version_field is None and others:
-        whole = {name: when(version.compared("=", newest.decoder.version), each) for name, each in whole.items()}
+def _parsed(raw: DataFrame, table: DecoderTable, readings: Sequence[_Reading]) -> DataFrame:
+    """`raw` with what its text holds, its version, and each version's reading, parsed for its own records alone."""
+    newest = readings[-1]
     seen = seen_columns(raw.sparkSession.sparkContext)
-    # With a stamp inside the record the newest version parses all, to see it: most records are of that version.
-    parsed = raw.withColumns({**seen, **{name: _once(each).column for name, each in whole.items()}})
-    return parsed.withColumns({name: _once(each).column for name, each in guarded.items()}) if guarded else parsed
+    version = _version(table, readings).column
+    if table.version_field is not None:
+        # With a stamp inside the record the newest version parses all, to see it: most records are of that version.
+        first = raw.withColumns({**seen, newest.name: newest.parse().column}).withColumn(VERSION_NAME, version)
+        guarded = readings[:-1]
+    else:
+        first = raw.withColumn(VERSION_NAME, version).withColumns(seen)
+        guarded = readings
+    if len(readings) == 1:
+        return first if table.version_field is not None else first.withColumn(newest.name, newest.parse().column)
+    return first.withColumns({reading.name: reading.parse(VERSION).column for reading in guarded})
 
 
-def _name(reading: _Reading) -> str:
-    return reading.parsed.sql.strip("`")
-
-
-def _once(parsed: Expression) -> Expression:
-    """Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below."""
-    return when(call("monotonically_increasing_id").compared(">=", 0), parsed)
-
-
-def _accounts(readings: Sequence[_Reading], version: Expression) -> Accounts:
+def _accounts(readings: Sequence[_Reading]) -> Accounts:
     return Accounts(
-        keys=call("coalesce", _choose(version, readings, lambda reading: reading.accounts().keys), ZERO),
-        objects=_choose(version, readings, lambda reading: reading.accounts().objects),
-        nulls=_choose(version, readings, lambda reading: reading.accounts().nulls),
-        is_odd=_choose(version, readings, lambda reading: reading.accounts().is_odd),
+        keys=call("coalesce", _choose(readings, lambda reading: reading.accounts().keys), ZERO),
+        objects=_choose(readings, lambda reading: reading.accounts().objects),
+        nulls=_choose(readings, lambda reading: reading.accounts().nulls),
+        is_odd=_choose(readings, lambda reading: reading.accounts().is_odd),
     )
 
 
-def _choose(version: Expression, readings: Sequence[_Reading], value: Callable[[_Reading], Expression]) -> Expression:
+def _exact(table: DecoderTable, readings: Sequence[_Reading]) -> Expression:
+    depth = max(depth_of(reading.fields.all) for reading in readings)
+    echo, types = _choose(readings, _Reading.echo), _choose(readings, _Reading.types)
+    return exact_check(TEXT, echo, types, depth, table.finds_unknown_fields)
+
+
+def _choose(readings: Sequence[_Reading], value: Callable[[_Reading], Expression]) -> Expression:
     if len(readings) == 1:
         return value(readings[0])
-    return cases([(version.compared("=", reading.decoder.version), value(reading)) for reading in readings])
+    return cases([(VERSION.compared("=", reading.decoder.version), value(reading)) for reading in readings])

@@ -24,14 +24,13 @@ from laminae.spark.expression import (
     struct,
 )
 from laminae.spark.project import first_in
-from laminae.spark.reading import OPTIONS, declared
+from laminae.spark.reading import OPTIONS
 from laminae.spark.types import is_variant, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from laminae.schema.column import Column, Path
-    from laminae.spark.record import RecordFields
 
 REASONS = {
     "empty": "the message is empty",
@@ -60,10 +59,11 @@ PATH, SAID, READ = "path", "said", "read"
 SEPARATOR = "\x1f"
 
 
-def exact_check(fields: RecordFields, text: Expression, parsed: Expression, finds_unknown: bool) -> Expression:
-    """A struct of the reason why the record cannot be read (NULL: it can) and whether it has unknown fields."""
-    read = struct((node.name, declared(node, fields.value(node, text, parsed))) for node in fields.all)
-    depth = max((_depth(node) for node in fields.all), default=0)
+def exact_check(text: Expression, echo: Expression, types: Expression, depth: int, finds_unknown: bool) -> Expression:
+    """A struct of the reason why the record cannot be read (NULL: it can) and whether it has unknown fields.
+
+    `echo` is what was read, as JSON again; `types` and `depth` are those of the fields that could be read.
+    """
 
     def judged(record: Expression) -> Expression:
         document, types = record.field("document"), record.field("types")
@@ -79,8 +79,8 @@ def exact_check(fields: RecordFields, text: Expression, parsed: Expression, find
         [
             ("text", text),
             ("document", call("try_parse_json", text)),
-            ("echo", call("try_parse_json", call("to_json", read))),
-            ("types", _types(fields.all)),
+            ("echo", call("try_parse_json", echo)),
+            ("types", types),
         ]
     )
     return let(record, judged)
@@ -198,7 +198,7 @@ def _digits(number: Expression) -> Expression:
     return call("rtrim", literal("."), shorter)
 
 
-def _types(nodes: Sequence[Column]) -> Expression:
+def field_types(nodes: Sequence[Column]) -> Expression:
     """Path to name and type of every field, as a map."""
     labels: list[Expression] = []
     for path, node in _paths(nodes, ()):
@@ -215,5 +215,6 @@ def _paths(nodes: Sequence[Column], above: Path) -> Iterator[tuple[Path, Column]
             yield from _paths(inside, (*above, node.name))
 
 
-def _depth(node: Column) -> int:
-    return 0 if is_variant(node.type) or not node.children else 1 + max(_depth(child) for child in node.children)
+def depth_of(nodes: Sequence[Column]) -> int:
+    """How many levels of values lie below the top one."""
+    return max((1 + depth_of(n.children) for n in nodes if n.children and not is_variant(n.type)), default=0)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from laminae.schema.column import Column, Columns, column, columns_of
-from laminae.spark.expression import TRUE, Expression, any_of, call, cases, literal, when
+from laminae.spark.expression import TRUE, Expression, any_of, call, cases, literal, struct, when
 from laminae.spark.literals import default_sql
 from laminae.spark.reading import OPTIONS, declared, is_read_as_declared, reading_field
 from laminae.spark.types import is_variant
@@ -55,6 +55,11 @@ class RecordFields:
         """Column `index` in its declared type, a former name standing in for an absent one."""
         node = self.columns[index]
         return declared(node, self._with_formers(node, text, parsed))
+
+    def echo(self, text: Expression, parsed: Expression) -> Expression:
+        """All that was read, in its declared types, as JSON."""
+        read = struct((node.name, declared(node, self.value(node, text, parsed))) for node in self.all)
+        return call("to_json", read)
 
     def _is_apart(self, node: Column) -> bool:
         # Spark cannot tell two fields of a struct apart whose names differ only in case; renames may do just that.

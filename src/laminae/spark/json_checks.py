@@ -1,6 +1,6 @@
 """The exact check of a suspect record: its document and what was read of it, side by side, value by value.
 
-Both are turned into VARIANTs and flattened level by level, so the expression is as deep as the schema and no wider. It
+Both are turned into VARIANTs and flattened level by level, so the expression is as small for any schema. It
 parses the text several times and runs interpreted, inside lambdas: only suspects ever get here.
 """
 
@@ -12,6 +12,7 @@ from laminae.schema.column import dotted
 from laminae.spark.expression import (
     FALSE,
     NULL_TEXT,
+    ONE,
     Expression,
     any_of,
     call,
@@ -55,6 +56,8 @@ INFINITIES = ("Infinity", "-Infinity")
 ROOT, ENTRIES, ITEMS = literal("$"), literal("MAP<STRING, VARIANT>"), literal("ARRAY<VARIANT>")
 # The fields of a node: where it stands, what the document says there, and what was read.
 PATH, SAID, READ = "path", "said", "read"
+NODES = f"ARRAY<STRUCT<{PATH}: STRING, {SAID}: VARIANT, {READ}: VARIANT>>"
+ALL, LEVEL = "all", "level"
 # Between the names of a path, where a dot may be part of a name.
 SEPARATOR = "\x1f"
 
@@ -122,13 +125,20 @@ def _nodes(document: Expression, echo: Expression, types: Expression, depth: int
         lambda entry: _node(entry.field("key"), entry.field("value"), _entry(echo, entry.field("key"))),
     )
 
-    def from_level(level: Expression, left: int) -> Expression:
-        if not left:
-            return level
-        below = call("flatten", each("transform", level, lambda node: _children(node, types)))
-        return call("concat", level, let(below, lambda inner: from_level(inner, left - 1)))
+    def one_deeper(so_far: Expression) -> Expression:
+        below = call("flatten", each("transform", so_far.field(LEVEL), lambda node: _children(node, types)))
+        return let(below.cast(NODES), lambda level: _levels(call("concat", so_far.field(ALL), level), level))
 
-    return let(top, lambda level: from_level(level, depth))
+    def all_levels(level: Expression) -> Expression:
+        # A fold, where nested lambdas would do: each of those costs Spark's analyzer another round.
+        steps = call("sequence", ONE, literal(depth))
+        return each_two("aggregate", [steps, _levels(level, level)], lambda so_far, _: one_deeper(so_far)).field(ALL)
+
+    return let(top.cast(NODES), all_levels) if depth else top
+
+
+def _levels(found: Expression, last: Expression) -> Expression:
+    return struct([(ALL, found.cast(NODES)), (LEVEL, last)])
 
 
 def _children(node: Expression, types: Expression) -> Expression:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.decoding import Decode
+from tests.support.decoding import decoded as decode_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,3 +49,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         session.stop()
+
+
+@pytest.fixture
+def decoded(spark: SparkSession) -> Decode:
+    return partial(decode_all, spark)

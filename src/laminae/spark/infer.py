@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 10_000
 
+# Spark would also infer from arrays, repeated keys and the first of two documents, none of which can ever be read.
+ONE_OBJECT = """
+    try_variant_get(try_parse_json(value), '$', 'MAP<STRING, VARIANT>') IS NOT NULL
+    AND json_array_length(concat('[', value, ']')) = 1
+"""
+
 # What `spark.read.json` says of whole numbers is BIGINT, whatever their size: these columns are looked at one by one.
 RANGES = {kind: 2 ** (kind.bit_width - 1) for kind in (pa.int8(), pa.int16(), pa.int32())}
 
@@ -33,7 +39,7 @@ def infer_schema(records: DataFrame, current: pa.Schema, ignored: Collection[str
 
     `ignored` are top-level names that never become columns: former names, and the field of a record's version.
     """
-    texts = records.select(F.col("value").cast("string").alias("value")).limit(MOST_RECORDS)
+    texts = records.select(F.col("value").cast("string").alias("value")).where(ONE_OBJECT).limit(MOST_RECORDS)
     # Names are compared exactly; a session of its own leaves the caller's setting alone.
     session = records.sparkSession.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")

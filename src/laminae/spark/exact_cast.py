@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Integers beyond these have neighbours that are the same float; Arrow refuses them by range, not one by one.
 WHOLE_FLOATS = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
+# Arrow refuses an integer type as a whole unless the decimal has room for all its digits.
+DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 UNITS = {"s": "SECOND", "ms": "MILLISECOND"}
 
 
@@ -44,6 +46,11 @@ def _in_float_range(source: Expression, made: Expression, _: pa.DataType, new: p
     return when(source.is_between(-limit, limit), made)
 
 
+def _with_room(_: Expression, made: Expression, old: pa.DataType, new: pa.DataType) -> Expression:
+    has_room = new.precision - new.scale >= DIGITS[old.bit_width]
+    return made if has_room else Expression("NULL").cast(type_sql(spark_type(new)))
+
+
 def _on_the_unit(source: Expression, old: pa.DataType, new: pa.DataType) -> Expression:
     if old.unit == new.unit or new.unit not in UNITS:
         return source
@@ -53,6 +60,7 @@ def _on_the_unit(source: Expression, old: pa.DataType, new: pa.DataType) -> Expr
 # Floats among themselves, and decimals that become floats, are rounded by Arrow without a word: no row here.
 CHECKS: tuple[tuple[Test, Test, Callable[[Expression, Expression, pa.DataType, pa.DataType], Expression]], ...] = (
     (pa.types.is_integer, pa.types.is_floating, _in_float_range),
+    (pa.types.is_integer, pa.types.is_decimal, _with_room),
     (pa.types.is_floating, pa.types.is_integer, _comes_back),
     (pa.types.is_decimal, pa.types.is_integer, _comes_back),
     (pa.types.is_decimal, pa.types.is_decimal, _comes_back),

@@ -6,22 +6,43 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-RAW_SCHEMA = "key BINARY, value BINARY, partition STRING, offset BIGINT, item BIGINT, timestamp TIMESTAMP, version INT"
-"""A raw record: its bytes, where it stands (`item` counts the log's files or ticks), and its stamp if it has one."""
+    from laminae.codec.decoders import DecoderTable
 
-ERROR, UNKNOWN, ROW = "_error", "_unknown", "_row"
+RAW_SCHEMA = "key BINARY, value BINARY, partition STRING, offset BIGINT, item BIGINT, timestamp TIMESTAMP, version INT"
+"""A raw record: its bytes, where it stands (`item` counts the log's files or ticks), and its stamp if it has one.
+
+A dead letter without a value stands for its whole item: a file that could not be read, named by `partition`."""
+
+RAW_COLUMNS = ("key", "value", "partition", "offset", "item", "timestamp", "version")
+
+ERROR, UNKNOWN, ROW, VERSION = "_error", "_unknown", "_row", "_version"
 """Decoded records are raw records with these columns: the reason it cannot be decoded (NULL: it can), whether it has
-fields that its schema does not know, and the row as a struct of the current schema."""
+fields that its schema does not know, the row as a struct of the current schema, and the version it was read with."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """From `start` (exclusive end of the range before) up to `end`, as the JSON texts of Spark's offset log."""
+    """From `start` (exclusive end of the range before) up to `end`, as the JSON texts of Spark's offset log.
+
+    `refused` are items that became dead letters as a whole when they were first read: only a replay reads them again.
+    """
 
     start: str
     end: str
+    refused: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Decoded records, and `wanted`: a schema grown to what these records ask for beyond it."""
+
+    records: DataFrame
+    wanted: Callable[[pa.Schema], pa.Schema]
 
 
 class SourceLog(Protocol):
@@ -43,6 +64,10 @@ class SourceLog(Protocol):
         """A streaming DataFrame whose offsets drive the epochs; its rows are never read."""
         ...
 
-    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
-        """The raw records of a range (RAW_SCHEMA): the one reading path of epochs, SELECT, backfill and replay."""
+    def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
+        """The decoded records of a range: the one reading path of epochs, SELECT and backfill."""
+        ...
+
+    def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
+        """Dead letters of this log (RAW_SCHEMA) once more, as records of the newest version of the table."""
         ...

@@ -20,9 +20,7 @@ from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
 from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger
-from laminae.spark.contract import ERROR, ROW, UNKNOWN, LogRange
-from laminae.spark.decode import decode
-from laminae.spark.infer import infer_schema
+from laminae.spark.contract import ERROR, ROW, UNKNOWN, Decoded, LogRange
 from laminae.spark.logs import open_log
 from laminae.spark.offsets import range_of
 from laminae.spark.tables import dead_letter_records
@@ -95,12 +93,12 @@ class EpochRunner:
         for _ in range(MOST_ROUNDS):
             plan = self._plan(source, batch_id, span, log.item(span.start))
             faults.reach("epoch planned")
-            decoded = decode(log.read(spark, span), plan.table)
-            written = self._write_rows(plan, decoded)
+            decoded = log.decoded(spark, span, plan.table)
+            written = self._write_rows(plan, decoded.records)
             if not (written.has_unknown or written.has_errors) or not self._evolve(plan, decoded):
                 break
             source = self.engine.source(source_name)
-        return self._commit(plan, decoded, written)
+        return self._commit(plan, decoded.records, written)
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
@@ -111,12 +109,13 @@ class EpochRunner:
                 return Replayed(0, 0)
             versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
             plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
-            records = dead_letter_records(spark, self.storage, dead).drop("reason")
-            decoded = decode(records.withColumn("version", F.lit(source.version)), plan.table)
+            letters = dead_letter_records(spark, self.storage, dead).drop("reason")
+            decoded = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table).records
             written = self._write_rows(plan, decoded)
-            self._commit(plan, decoded, written)
-            taken = sum(epoch.dead_letters for epoch in dead)
-            return Replayed(written.rows, taken - written.rows)
+            number = self._commit(plan, decoded, written)
+            # One letter may stand for a whole file, so this is not what is left of those that were taken.
+            refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
+            return Replayed(written.rows, refused)
 
     def _plan(self, source: SourceRecord, batch_id: int, span: LogRange, first_item: int) -> EpochPlan:
         versions = self.catalog.versions(source.id)
@@ -149,12 +148,11 @@ class EpochRunner:
         found = observation.get
         return Written(segment, rows, bool(found["errors"]), bool(found["unknown"]))
 
-    def _evolve(self, plan: EpochPlan, decoded: DataFrame) -> bool:
+    def _evolve(self, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""
         if option(plan.source.options, "evolve") == "off":
             return False
-        suspects = decoded.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
-        wanted = infer_schema(suspects, plan.source.schema)
+        wanted = decoded.wanted(plan.source.schema)
         result = self.engine.propose(plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA)
         return isinstance(result, Applied)
 

@@ -10,12 +10,14 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.engine.epochs import decoder_table
+from laminae.engine.options import option
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
-from laminae.spark.decode import decode
 from laminae.spark.logs import open_log
 from laminae.spark.types import spark_schema
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import EpochRecord, SourceRecord, VersionRecord
     from laminae.catalog.port import Catalog
+    from laminae.codec.decoders import DecoderTable
+    from laminae.spark.contract import Decoded, SourceLog
     from laminae.spark.storage import Storage
 
 DEAD_LETTERS = (
@@ -44,10 +48,11 @@ def source_table(
         return spark.createDataFrame([], spark_schema(source.schema))
     versions = catalog.versions(source.id)[: source.version]
     log = open_log(source, str(storage.home))
-    raw = log.read(spark, LogRange(log.initial(), last.end_offsets))
+    span = LogRange(log.initial(), last.end_offsets, _refused_items(storage, source, epochs))
+    first = log.decoded(spark, span, _table(source, versions, versions))
     replays = (epoch for epoch in epochs if epoch.is_replay)
-    parts = [_replayed(spark, catalog, storage, source, versions, epoch) for epoch in replays]
-    return reduce(DataFrame.unionByName, [_rows(raw, source, versions, versions), *parts])
+    parts = [_replayed(spark, catalog, storage, log, source, versions, epoch) for epoch in replays]
+    return reduce(DataFrame.unionByName, map(_rows, [first, *parts]))
 
 
 def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[EpochRecord]) -> DataFrame:
@@ -78,17 +83,28 @@ def _replayed(
     spark: SparkSession,
     catalog: Catalog,
     storage: Storage,
+    log: SourceLog,
     source: SourceRecord,
     versions: Sequence[VersionRecord],
     replay: EpochRecord,
-) -> DataFrame:
+) -> Decoded:
     taken = [epoch for epoch in catalog.epochs(source.id) if epoch.replayed_by == replay.epoch]
-    raw = dead_letter_records(spark, storage, taken).drop("reason").withColumn("version", F.lit(replay.version))
-    return _rows(raw, source, versions, versions[replay.version - 1 : replay.version])
+    letters = dead_letter_records(spark, storage, taken).drop("reason")
+    return log.decoded_again(letters, _table(source, versions, versions[replay.version - 1 : replay.version]))
 
 
-def _rows(
-    raw: DataFrame, source: SourceRecord, versions: Sequence[VersionRecord], wanted: Sequence[VersionRecord]
-) -> DataFrame:
-    table = replace(decoder_table(source, versions, wanted, first_item=0), finds_unknown_fields=False)
-    return decode(raw, table).where(F.col(ERROR).isNull()).select(f"{ROW}.*")
+def _refused_items(storage: Storage, source: SourceRecord, epochs: Sequence[EpochRecord]) -> frozenset[int]:
+    """Files that were dead letters as a whole: they may have been mended since, and then only a replay reads them."""
+    if option(source.options, "connector") != "files":
+        return frozenset()
+    segments = [storage.path(epoch.dead_letter_segment) for epoch in epochs if epoch.dead_letter_segment]
+    found = (pq.read_table(path, columns=["item"], filters=pc.field("value").is_null()) for path in segments)
+    return frozenset(item for table in found for item in table["item"].to_pylist())
+
+
+def _table(source: SourceRecord, versions: Sequence[VersionRecord], wanted: Sequence[VersionRecord]) -> DecoderTable:
+    return replace(decoder_table(source, versions, wanted, first_item=0), finds_unknown_fields=False)
+
+
+def _rows(decoded: Decoded) -> DataFrame:
+    return decoded.records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")

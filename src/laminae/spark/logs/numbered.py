@@ -7,7 +7,10 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
 from laminae.spark.contract import RAW_SCHEMA
+from laminae.spark.json_records import json_records
 from laminae.spark.logs.head import offset_text
 from laminae.spark.logs.stream import log_stream
 from laminae.spark.logs.tails import log_at, open_tail
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from laminae.spark.contract import LogRange
+    from laminae.codec.decoders import DecoderTable
+    from laminae.spark.contract import Decoded, LogRange
     from laminae.spark.logs.tails import Settings
 
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -25,7 +29,7 @@ _GLOB = re.compile(r"([*?\[\]{}\\])")
 
 
 class NumberedLog:
-    """`laminae.spark.contract.SourceLog` but for `read`, which each kind of log adds."""
+    """`laminae.spark.contract.SourceLog` for records of JSON bytes; each kind of log says how these are read."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -48,12 +52,27 @@ class NumberedLog:
     def stream(self, spark: SparkSession) -> DataFrame:
         return log_stream(spark, self._settings)
 
+    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
+        """The raw records of a range (RAW_SCHEMA)."""
+        raise NotImplementedError
+
+    def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
+        return json_records(self.read(spark, span), table)
+
+    def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
+        return json_records(as_newest(letters, table), table)
+
     def _items(self, span: LogRange) -> range:
         return range(self.item(span.start), self.item(span.end))
 
 
 def no_records(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], RAW_SCHEMA)
+
+
+def as_newest(letters: DataFrame, table: DecoderTable) -> DataFrame:
+    """What was refused under an older version is read with the version in force when it is put through again."""
+    return letters.withColumn("version", F.lit(table.decoders[-1].version))
 
 
 @contextmanager

@@ -1,0 +1,27 @@
+"""Records of JSON bytes as a log hands them out: decoded, with the schema that the suspects among them ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.spark.contract import ERROR, UNKNOWN, Decoded
+from laminae.spark.decode import decode
+from laminae.spark.infer import infer_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from laminae.codec.decoders import DecoderTable
+
+
+def json_records(raw: DataFrame, table: DecoderTable) -> Decoded:
+    records = decode(raw, table)
+
+    def wanted(current: pa.Schema) -> pa.Schema:
+        suspects = records.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
+        return infer_schema(suspects, current)
+
+    return Decoded(records, wanted)

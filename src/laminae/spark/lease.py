@@ -86,6 +86,10 @@ def is_dead(lease: Lease) -> bool:
     return lease.host == socket.gethostname() and _identity(lease.pid) != _holder(lease).get("python")
 
 
+def is_alive(pid: int) -> bool:
+    return _identity(pid) is not None
+
+
 def _holder(lease: Lease) -> dict[str, str | None]:
     try:
         found = json.loads(lease.holder)

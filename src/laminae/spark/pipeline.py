@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
-from laminae.errors import LaminaeError, PipelineFailed
+from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost, PipelineFailed
 from laminae.spark.epoch import EpochRunner, Replayed
-from laminae.spark.lease import HeldLease, take_lease
+from laminae.spark.lease import HeldLease, is_alive, take_lease
 from laminae.spark.logs import open_log
+from laminae.spark.offsets import refuse_divergence
 from laminae.spark.outlets import Outlets
+from laminae.spark.running import SourceStatus, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from laminae.catalog.model import SourceRecord
@@ -33,27 +33,6 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceStatus:
-    """One source as `status()` shows it. `run_id` is Spark's own: it changes when a query is started again."""
-
-    source: str
-    state: str
-    version: int
-    epochs: int
-    rows: int
-    dead_letters: int
-    run_id: str | None
-    problem: str | None
-
-
-@dataclass(slots=True)
-class _Stream:
-    source: SourceRecord
-    query: StreamingQuery
-    problem: LaminaeError | None = None
-
-
 @dataclass(slots=True)
 class Pipeline:
     """Made by `db.start()`. Every epoch reads the catalog afresh, so DDL takes effect between two epochs.
@@ -66,29 +45,33 @@ class Pipeline:
     engine: Engine
     storage: Storage
     interval: str | None
+    _jvm: int | None = None
     _lease: HeldLease = field(init=False)
     _runner: EpochRunner = field(init=False)
     _outlets: Outlets = field(init=False)
-    _streams: dict[int, _Stream] = field(default_factory=dict)
+    _streams: dict[int, SourceStream] = field(default_factory=dict)
+    _problem: LaminaeError | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _watch: threading.Thread | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def hold(self) -> Pipeline:
         """Take the lease and be ready, without starting any source."""
-        self._lease = take_lease(self.catalog, jvm_pid(self.spark), now)
+        self._jvm = jvm_pid(self.spark)
+        self._lease = take_lease(self.catalog, self._jvm, now)
         self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now)
         self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now)
         return self
 
     def start(self) -> Pipeline:
+        """What keeps one source from starting is its own problem, shown by `status()`; the others run."""
         self.hold()
         try:
             self._follow_definitions()
         except BaseException:
             self.stop()
             raise
-        self._watch = threading.Thread(target=self._watch_definitions, name="laminae-watch", daemon=True)
+        self._watch = threading.Thread(target=self._watch_home, name="laminae-watch", daemon=True)
         self._watch.start()
         return self
 
@@ -96,17 +79,14 @@ class Pipeline:
         """Return when everything that is there now has been committed and delivered. Raises what stopped a source."""
         self._follow_definitions()
         for stream in self._running():
-            # What stopped a query is raised below, in our words.
-            with suppress(StreamingQueryException):
-                stream.query.processAllAvailable()
+            stream.process_all_available()
         self.raise_problems()
         self._outlets.pump(self.spark)
 
     def await_termination(self) -> None:
         """Return when every source has come to its end (a bounded run), or raise what stopped one."""
         for stream in self._running():
-            with suppress(StreamingQueryException):
-                stream.query.awaitTermination()
+            stream.await_termination()
         self.raise_problems()
         self._outlets.pump(self.spark)
 
@@ -120,80 +100,127 @@ class Pipeline:
         return tuple(self._status(source) for source in self.catalog.sources())
 
     def is_running(self) -> bool:
-        return any(stream.query.isActive for stream in self._running()) or not self._running()
+        """Whether anything can still happen: a source runs, waits to be tried again, or may yet be created."""
+        if self._ended() is not None:
+            return False
+        streams = self._running()
+        return not streams or any(stream.is_active or stream.due is not None for stream in streams)
 
     def stop(self) -> None:
-        """Let the epochs under way end, then give the lease back."""
+        """Let the epochs under way end, then give the lease back, whatever happens to the queries."""
         self._stop.set()
         if self._watch is not None and self._watch is not threading.current_thread():
             self._watch.join()
-        for stream in self._running():
-            stream.query.stop()
-        self._lease.release()
+        try:
+            self._stop_queries()
+        finally:
+            self._lease.release()
 
-    def _running(self) -> list[_Stream]:
+    def raise_problems(self) -> None:
+        """Raise what stopped the pipeline or a source, if anything did."""
+        problem = self._ended() or next(filter(None, (stream.failure() for stream in self._running())), None)
+        if problem is not None:
+            raise problem
+
+    def _running(self) -> list[SourceStream]:
         with self._lock:
             return list(self._streams.values())
 
-    def _watch_definitions(self) -> None:
+    def _ended(self) -> LaminaeError | None:
+        """What ended the pipeline as a whole. A JVM that was killed says nothing, and no call into it would return."""
+        if self._jvm is not None and not is_alive(self._jvm):
+            gone = f"Spark's JVM, process {self._jvm}, has ended"
+            return PipelineFailed(source="every source", problem=gone)
+        return self._lease.lost if isinstance(self._lease.lost, LeaseLost) else self._problem
+
+    def _stop_queries(self) -> None:
+        if self._jvm is not None and not is_alive(self._jvm):
+            return
+        for stream in self._running():
+            stream.stop()
+
+    def _watch_home(self) -> None:
         seen = -1
         while not self._stop.wait(WATCH_SECONDS):
-            seq = self.catalog.definition_seq()
-            if seq != seen:
-                self._follow_definitions()
-                seen = seq
-            self._outlets.pump(self.spark)
+            try:
+                seen = self._look_around(seen)
+            except CatalogUnavailable as problem:
+                # Looked at again in the next round; commits of epochs say it too, and stop their source.
+                self._problem = problem
+            except (LaminaeError, Py4JError, OSError) as problem:
+                # Nothing is delivered any more: `is_running` says no, and `raise_problems` why.
+                self._problem = PipelineFailed(source="every source", problem=str(problem))
+                return
+            else:
+                self._problem = None
+            if isinstance(self._lease.lost, LeaseLost):
+                self._stop_queries()
+                return
+
+    def _look_around(self, seen: int) -> int:
+        """Follow new definitions, try waiting sources again, deliver. Returns the definitions that were looked at."""
+        seq = self.catalog.definition_seq()
+        if seq != seen:
+            self._follow_definitions()
+        for stream in self._running():
+            if self.interval is not None and stream.is_due(now()):
+                self._launch(stream)
+        self._outlets.pump(self.spark)
+        return seq
 
     def _follow_definitions(self) -> None:
         """Start what was created, stop what was dropped."""
         with self._lock:
             live = {source.id: source for source in self.catalog.sources()}
             for source_id in self._streams.keys() - live.keys():
-                self._streams.pop(source_id).query.stop()
+                self._streams.pop(source_id).stop()
             for source_id, source in live.items():
                 if source_id not in self._streams:
-                    self._streams[source_id] = _Stream(source, self._start(source))
+                    self._streams[source_id] = SourceStream(source)
+                    self._launch(self._streams[source_id])
 
-    def _start(self, source: SourceRecord) -> StreamingQuery:
-        log = open_log(source, str(self.storage.home))
-        writer: DataStreamWriter = log.stream(self.spark).writeStream.queryName(f"laminae-{source.name}-{source.id}")
-        writer = writer.option("checkpointLocation", self.storage.checkpoint(source.id))
-        writer = writer.foreachBatch(self._body(source))
-        if self.interval is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=self.interval).start()
+    def _launch(self, stream: SourceStream) -> None:
+        """Start its query, or note why it cannot be."""
+        stream.problem, stream.due = None, None
+        source, checkpoint = stream.source, self.storage.checkpoint(stream.source.id)
+        try:
+            stream.log = open_log(source, str(self.storage.home))
+            refuse_divergence(checkpoint, source.name, self.catalog.last_batch(source.id))
+        except CatalogUnavailable:
+            raise
+        except LaminaeError as problem:
+            stream.problem = problem
+            return
+        name = f"laminae-{source.name}-{source.id}"
+        writer: DataStreamWriter = stream.log.stream(self.spark).writeStream.queryName(name)
+        writer = writer.option("checkpointLocation", checkpoint).foreachBatch(self._body(stream))
+        when = {"availableNow": True} if self.interval is None else {"processingTime": self.interval}
+        stream.query = writer.trigger(**when).start()
 
-    def _body(self, source: SourceRecord):  # type: ignore[no-untyped-def]  # pyspark types foreachBatch loosely
+    def _body(self, stream: SourceStream):  # type: ignore[no-untyped-def]  # pyspark types foreachBatch loosely
         def epoch(batch: DataFrame, batch_id: int) -> None:
             try:
-                self._runner.run(batch.sparkSession, source.name, source.id, batch_id)
+                self._runner.run(batch.sparkSession, stream.source.name, stream.source.id, batch_id)
             except LaminaeError as problem:
-                self._streams[source.id].problem = problem
+                if self._is_dropped(stream.source):
+                    return
+                stream.problem = problem
                 raise
 
         return epoch
 
-    def raise_problems(self) -> None:
-        """Raise what stopped a source, if anything did."""
-        for stream in self._running():
-            if stream.problem is not None:
-                raise stream.problem
-            failure = stream.query.exception()
-            if failure is not None:
-                raise PipelineFailed(source=stream.source.name, problem=str(failure)) from failure
+    def _is_dropped(self, source: SourceRecord) -> bool:
+        present = self.catalog.source(source.name)
+        return present is None or present.id != source.id
 
     def _status(self, source: SourceRecord) -> SourceStatus:
-        stream = self._streams.get(source.id)
         totals = self.catalog.epoch_totals(source.id)
-        failure = stream.query.exception() if stream is not None else None
-        problem = str(stream.problem or failure or "") if stream is not None else ""
-        state = (
-            "stopped" if stream is None else "failed" if problem else "running" if stream.query.isActive else "ended"
-        )
-        run_id = str(stream.query.runId) if stream is not None else None
-        return SourceStatus(
-            source.name, state, source.version, totals.epochs, totals.rows, totals.dead_letters, run_id, problem or None
-        )
+        stream, problem = self._streams.get(source.id), self._ended()
+        if problem is not None:
+            return SourceStatus(source.name, "failed", source.version, *totals, None, str(problem))
+        if stream is None:
+            return SourceStatus(source.name, "stopped", source.version, *totals, None, None)
+        return stream.status(source, totals)
 
 
 def jvm_pid(spark: SparkSession) -> int | None:

@@ -1,0 +1,102 @@
+"""The stream of one source as the pipeline holds it: its query, or why there is none, and how `status()` shows it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
+
+from laminae.errors import LaminaeError, PipelineFailed, SourceUnavailable
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from laminae.catalog.model import EpochTotals, SourceRecord
+    from laminae.spark.contract import SourceLog
+
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source as `status()` shows it. `run_id` is Spark's own: it changes when a query is started again."""
+
+    source: str
+    state: str
+    version: int
+    epochs: int
+    rows: int
+    dead_letters: int
+    run_id: str | None
+    problem: str | None
+
+
+@dataclass(slots=True)
+class SourceStream:
+    """`problem` is what keeps it from running, in our words. A source that cannot be read is tried again at `due`."""
+
+    source: SourceRecord
+    log: SourceLog | None = None
+    query: StreamingQuery | None = None
+    problem: LaminaeError | None = None
+    due: datetime | None = None
+    wait: timedelta = FIRST_WAIT
+
+    @property
+    def is_active(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
+
+    def failure(self) -> LaminaeError | None:
+        """What stopped it, if anything did."""
+        if self.problem is not None or self.query is None:
+            return self.problem
+        failure = self.query.exception()
+        return None if failure is None else PipelineFailed(source=self.source.name, problem=str(failure))
+
+    def process_all_available(self) -> None:
+        # What stopped a query is raised by the pipeline, in our words.
+        with suppress(StreamingQueryException):
+            if self.query is not None:
+                self.query.processAllAvailable()
+
+    def await_termination(self) -> None:
+        with suppress(StreamingQueryException):
+            if self.query is not None:
+                self.query.awaitTermination()
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether to start it again: its records were out of reach, and it has waited long enough."""
+        if self.is_active or not isinstance(self.problem, SourceUnavailable):
+            return False
+        if self.due is None:
+            self.due, self.wait = now + self.wait, min(LONGEST_WAIT, self.wait * 2)
+        return now >= self.due
+
+    def status(self, source: SourceRecord, totals: EpochTotals) -> SourceStatus:
+        """`source` as the catalog has it now."""
+        failure = self.failure()
+        waits_for = self._waits_for() if failure is None and self.is_active else None
+        state = "failed" if failure else "waiting" if waits_for else "running" if self.is_active else "ended"
+        run_id = None if self.query is None else str(self.query.runId)
+        problem = failure or waits_for
+        return SourceStatus(
+            source.name, state, source.version, *totals, run_id, None if problem is None else str(problem)
+        )
+
+    def _waits_for(self) -> LaminaeError | None:
+        """The stream's reader waits without a word for a source that is out of reach: this look gives the reason."""
+        try:
+            if self.log is not None:
+                self.log.latest()
+        except LaminaeError as problem:
+            return problem
+        return None

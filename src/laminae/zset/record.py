@@ -1,0 +1,51 @@
+"""One changed row with its weight. The weight says what happens; the operation is its name and never disagrees.
+
+Large numbers of changes are columns of an Arrow table (`changelog.py`) or references in a buffer (`buffer.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from laminae.zset.operation import CdcOperation, agreed
+
+Row = TypeVar("Row")
+
+_DERIVED = cast(CdcOperation, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogRecord(Generic[Row]):
+    """`weight` copies of `data` more (or less, when negative), at event time `timestamp` in milliseconds.
+
+    Without an operation it is +I or -D by the sign; one of the other sign is a ValueError.
+    """
+
+    data: Row
+    weight: int
+    timestamp: int
+    operation: CdcOperation = _DERIVED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operation", agreed(self.weight, self.operation))
+
+    @classmethod
+    def insert(cls, data: Row, timestamp: int) -> ChangelogRecord[Row]:
+        return cls(data, 1, timestamp, CdcOperation.INSERT)
+
+    @classmethod
+    def delete(cls, data: Row, timestamp: int) -> ChangelogRecord[Row]:
+        return cls(data, -1, timestamp, CdcOperation.DELETE)
+
+    @classmethod
+    def retraction(cls, old: Row, new: Row, timestamp: int) -> tuple[ChangelogRecord[Row], ChangelogRecord[Row]]:
+        """The old row out and the new row in: -U first, then +U."""
+        before = cls(old, -1, timestamp, CdcOperation.UPDATE_BEFORE)
+        return before, cls(new, 1, timestamp, CdcOperation.UPDATE_AFTER)
+
+    def is_insert(self) -> bool:
+        return self.weight > 0
+
+    def is_delete(self) -> bool:
+        return self.weight < 0

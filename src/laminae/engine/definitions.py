@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog import updates
+from laminae.catalog.location import find_home
 from laminae.catalog.model import WatermarkRecord
 from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
     from laminae.ddl import CreateSink, CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
 
 FIRST_VERSION = 1
@@ -98,7 +99,7 @@ def relations_read(plan: Plan) -> tuple[str, ...]:
     return tuple(relation for read in reads for relation, _ in read)
 
 
-def plan_create_sink(statement: CreateSink, now: datetime) -> Plan:
+def plan_create_sink(statement: CreateSink, sinks: Sequence[SinkRecord], now: datetime) -> Plan:
     check_name(statement.name, "sink")
     options = checked(((o.name, o.value) for o in statement.options), SINK_OPTIONS, statement.name)
     if "connector" not in dict(options):
@@ -106,9 +107,21 @@ def plan_create_sink(statement: CreateSink, now: datetime) -> Plan:
         raise InvalidOption(
             option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
         )
+    for sink in sinks:
+        if _directory(sink.options) == _directory(options) is not None:
+            advice = "Give each sink a directory of its own: its files are named after epochs."
+            raise InvalidOption(
+                option="path", owner=statement.name, problem=f"sink {sink.name} writes there", advice=advice
+            )
     put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
     notes = (f"delivers {statement.relation}",)
     return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
+
+
+def _directory(options: Options) -> str | None:
+    """Where a files sink writes, however its path is spelled."""
+    given = dict(options)
+    return find_home(given["path"]).identity if given.get("connector") == "files" and "path" in given else None
 
 
 def plan_set_options(statement: SetOptions, source: SourceRecord) -> Plan:

@@ -221,7 +221,7 @@ class Engine:
         if present := self._create(statement, ddl.ObjectKind.SINK):
             return present
         self.readable(statement.relation)
-        return definitions.plan_create_sink(statement, self._clock())
+        return definitions.plan_create_sink(statement, self._catalog.sinks(), self._clock())
 
     def readable(self, relation: str) -> None:
         if self._catalog.source(relation) is None and self._catalog.view(relation) is None:

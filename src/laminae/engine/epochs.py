@@ -73,9 +73,12 @@ def plan_epoch(
 
 
 def decoder_table(
-    source: SourceRecord, known: Sequence[VersionRecord], wanted: Sequence[VersionRecord], first_item: int
+    source: SourceRecord, known: Sequence[VersionRecord], wanted: Sequence[VersionRecord], first_item: int | None
 ) -> DecoderTable:
-    """Decoders of the `wanted` versions among all `known` ones, projecting to the source's current schema."""
+    """Decoders of the `wanted` versions among all `known` ones, projecting to the source's current schema.
+
+    Versions without a place hold from `first_item` on. A re-read has None: no record of it stands behind their place.
+    """
     accepts = option(source.options, "accept_old_names") != "false"
     decoders = tuple(
         Decoder(

@@ -1,4 +1,4 @@
-"""Named points of the epoch protocol at which a test can make the process fail. In production they do nothing."""
+"""Named points of epochs and deliveries at which a test can make the process fail. In production they do nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-POINTS = (
+EPOCH_POINTS = (
     "epoch planned",
     "rows written",
+    "schema evolved",
     "dead letters written",
     "files synced",
     "epoch committed",
 )
+SINK_POINTS = ("sink placed", "snapshot written", "part in place", "segment delivered")
+POINTS = (*EPOCH_POINTS, *SINK_POINTS)
 
 _actions: dict[str, Callable[[], None]] = {}
 

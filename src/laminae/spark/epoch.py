@@ -97,6 +97,7 @@ class EpochRunner:
             written = self._write_rows(plan, decoded.records)
             if not (written.has_unknown or written.has_errors) or not self._evolve(plan, decoded):
                 break
+            faults.reach("schema evolved")
             source = self.engine.source(source_name)
         return self._commit(plan, decoded.records, written)
 

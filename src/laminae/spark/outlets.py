@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetSinkProgress
+from laminae.engine import faults
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.spark.delivery import Outbox, Segment
 from laminae.spark.tables import source_table
@@ -64,11 +65,14 @@ class Outlets:
             return 0
         epoch = self.catalog.last_epoch()
         self.catalog.commit([SetSinkProgress(sink.id, epoch, CREATING)])
+        faults.reach("sink placed")
         return epoch
 
     def _deliver_snapshot(self, spark: SparkSession, sink: SinkRecord, source: SourceRecord, epoch: int) -> None:
         segment = self.storage.new_segment(source.id, "snapshots")
         source_table(spark, self.catalog, self.storage, source, until=epoch).write.parquet(self.storage.path(segment))
+        self.storage.sync(segment)
+        faults.reach("snapshot written")
         rows = self.storage.rows(segment)
         self._outbox.deliver(spark, Segment(epoch, self.storage.path(segment), source.schema, rows), sink)
 

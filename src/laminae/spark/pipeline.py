@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from laminae.spark.outlets import Outlets
 from laminae.spark.running import SourceStatus, SourceStream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -67,7 +70,8 @@ class Pipeline:
         """What keeps one source from starting is its own problem, shown by `status()`; the others run."""
         self.hold()
         try:
-            self._follow_definitions()
+            with self._telling_of_a_dead_jvm():
+                self._follow_definitions()
         except BaseException:
             self.stop()
             raise
@@ -77,34 +81,39 @@ class Pipeline:
 
     def process_all_available(self) -> None:
         """Return when everything that is there now has been committed and delivered. Raises what stopped a source."""
-        self._follow_definitions()
-        for stream in self._running():
-            stream.process_all_available()
-        self.raise_problems()
-        self._outlets.pump(self.spark)
+        with self._telling_of_a_dead_jvm():
+            self._follow_definitions()
+            for stream in self._running():
+                stream.process_all_available()
+            self.raise_problems()
+            self._outlets.pump(self.spark)
 
     def await_termination(self) -> None:
         """Return when every source has come to its end (a bounded run), or raise what stopped one."""
-        for stream in self._running():
-            stream.await_termination()
-        self.raise_problems()
-        self._outlets.pump(self.spark)
+        with self._telling_of_a_dead_jvm():
+            for stream in self._running():
+                stream.await_termination()
+            self.raise_problems()
+            self._outlets.pump(self.spark)
 
     def replay(self, source: str) -> Replayed:
         """Put the dead letters of a source through again, after a fix."""
-        done = self._runner.replay(self.spark, source)
-        self._outlets.pump(self.spark)
-        return done
+        with self._telling_of_a_dead_jvm():
+            done = self._runner.replay(self.spark, source)
+            self._outlets.pump(self.spark)
+            return done
 
     def status(self) -> tuple[SourceStatus, ...]:
-        return tuple(self._status(source) for source in self.catalog.sources())
+        with self._telling_of_a_dead_jvm():
+            return tuple(self._status(source) for source in self.catalog.sources())
 
     def is_running(self) -> bool:
         """Whether anything can still happen: a source runs, waits to be tried again, or may yet be created."""
         if self._ended() is not None:
             return False
         streams = self._running()
-        return not streams or any(stream.is_active or stream.due is not None for stream in streams)
+        with self._telling_of_a_dead_jvm():
+            return not streams or any(stream.is_active or stream.due is not None for stream in streams)
 
     def stop(self) -> None:
         """Let the epochs under way end, then give the lease back, whatever happens to the queries."""
@@ -127,16 +136,28 @@ class Pipeline:
             return list(self._streams.values())
 
     def _ended(self) -> LaminaeError | None:
-        """What ended the pipeline as a whole. A JVM that was killed says nothing, and no call into it would return."""
-        if self._jvm is not None and not is_alive(self._jvm):
-            gone = f"Spark's JVM, process {self._jvm}, has ended"
-            return PipelineFailed(source="every source", problem=gone)
-        return self._lease.lost if isinstance(self._lease.lost, LeaseLost) else self._problem
+        """What ended the pipeline as a whole."""
+        lost = self._lease.lost if isinstance(self._lease.lost, LeaseLost) else None
+        return self._dead_jvm() or lost or self._problem
+
+    def _dead_jvm(self) -> LaminaeError | None:
+        """A JVM that was killed says nothing, and a call into it fails with words about sockets."""
+        if self._jvm is None or is_alive(self._jvm):
+            return None
+        return PipelineFailed(source="every source", problem=f"Spark's JVM, process {self._jvm}, has ended")
+
+    @contextmanager
+    def _telling_of_a_dead_jvm(self) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JError, OSError) as problem:
+            gone = self._dead_jvm()
+            if gone is None:
+                raise
+            raise gone from problem
 
     def _stop_queries(self) -> None:
-        if self._jvm is not None and not is_alive(self._jvm):
-            return
-        for stream in self._running():
+        for stream in self._running() if self._dead_jvm() is None else ():
             stream.stop()
 
     def _watch_home(self) -> None:

@@ -103,7 +103,7 @@ def _refused_items(storage: Storage, source: SourceRecord, epochs: Sequence[Epoc
 
 
 def _table(source: SourceRecord, versions: Sequence[VersionRecord], wanted: Sequence[VersionRecord]) -> DecoderTable:
-    return replace(decoder_table(source, versions, wanted, first_item=0), finds_unknown_fields=False)
+    return replace(decoder_table(source, versions, wanted, first_item=None), finds_unknown_fields=False)
 
 
 def _rows(decoded: Decoded) -> DataFrame:

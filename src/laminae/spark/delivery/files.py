@@ -9,9 +9,11 @@ import errno
 import os
 import shutil
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 from laminae.catalog.location import find_home
+from laminae.engine import faults
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.errors import InvalidOption, NotAvailable, SinkUnavailable
 from laminae.spark.delivery.json_lines import lines
@@ -38,7 +40,7 @@ def deliver_files(segment: Segment, sink: SinkRecord) -> None:
     parts = segment.files()
     with _writing(sink, target):
         os.makedirs(target, exist_ok=True)
-        names = [f"epoch-{segment.epoch:012}-{part}.{kind}" for part in range(len(parts))]
+        names = [_name(segment, part, kind) for part in range(len(parts))]
         hidden = [os.path.join(target, f".{name}.tmp") for name in names]
         for file, temporary in zip(parts, hidden, strict=True):
             with suppress(FileNotFoundError):
@@ -49,7 +51,20 @@ def deliver_files(segment: Segment, sink: SinkRecord) -> None:
             # To rename one link of a file to another of the same file does nothing and leaves both.
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+            faults.reach("part in place")
+        _remove_parts_behind(target, segment, len(parts), kind)
         _sync(target)
+
+
+def _name(segment: Segment, part: int, kind: str) -> str:
+    return f"epoch-{segment.epoch:012}-{part}.{kind}"
+
+
+def _remove_parts_behind(target: str, segment: Segment, parts: int, kind: str) -> None:
+    """A snapshot that is written again after a crash may have fewer parts than the attempt before it."""
+    with suppress(FileNotFoundError):
+        for part in count(parts):
+            os.unlink(os.path.join(target, _name(segment, part, kind)))
 
 
 def _linked(file: str, temporary: str, segment: Segment) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetSinkProgress
+from laminae.engine import faults
 from laminae.errors import ConcurrentChange
 from laminae.spark.delivery.deliver import Delivery
 
@@ -82,6 +83,7 @@ class Outbox:
         missed = sorted((segment for segment in segments_after(sink) if segment.epoch > sink.progress), key=_epoch)
         for segment in missed:
             self.delivery.deliver(spark, segment, sink)
+            faults.reach("segment delivered")
             self._record(sink, segment.epoch, LIVE, None)
         if not missed and sink.state == FAILING:
             self._record(sink, sink.progress, LIVE, None)

@@ -164,6 +164,11 @@ ERRORS: dict[str, ErrorRow] = {
         "The lease on {location} was taken over by {holder} (token {found}, ours was {expected})",
         "Stop this driver: another one is running the pipelines. Nothing of this epoch was committed.",
     ),
+    # Changelogs
+    "VALUE_OVERFLOW": ErrorRow(
+        "{aggregate} of {what} is {value}, which {type} cannot hold",
+        "Cast the argument to a wider type, DECIMAL(38, 0) for instance.",
+    ),
     # Logs of sources and delivery to sinks
     "SOURCE_UNAVAILABLE": ErrorRow(
         "Source {source} cannot be read at {location}: {problem}",
@@ -342,6 +347,10 @@ class DeadLetterLimit(LaminaeError):
 
 class PipelineFailed(LaminaeError):
     code = "PIPELINE_FAILED"
+
+
+class ValueOverflow(LaminaeError, OverflowError):
+    code = "VALUE_OVERFLOW"
 
 
 class SourceUnavailable(LaminaeError):

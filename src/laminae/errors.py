@@ -164,10 +164,27 @@ ERRORS: dict[str, ErrorRow] = {
         "The lease on {location} was taken over by {holder} (token {found}, ours was {expected})",
         "Stop this driver: another one is running the pipelines. Nothing of this epoch was committed.",
     ),
+    # State of views
+    "RUN_DAMAGED": ErrorRow(
+        "The state file {file} cannot be used: {problem}",
+        "Restore the file from a backup or the last savepoint; epochs that do not need it stay readable.",
+    ),
+    "STATE_INCOMPATIBLE": ErrorRow(
+        "The state in {file} cannot be read under the new schema at {path}: {problem}",
+        "Keep the column as the state has it, or create the view again so that its state is built anew.",
+    ),
+    "AGGREGATE_OVERFLOW": ErrorRow(
+        "{aggregate} of view {view} is {value} for the key {key}, which {type} cannot hold",
+        "Cast the argument to a wider type (DECIMAL(38, s), say) with CREATE OR REPLACE, then RESUME the view.",
+    ),
     # Changelogs
     "VALUE_OVERFLOW": ErrorRow(
         "{aggregate} of {what} is {value}, which {type} cannot hold",
         "Cast the argument to a wider type, DECIMAL(38, 0) for instance.",
+    ),
+    "INVALID_CHANGE_EVENT": ErrorRow(
+        "The change event cannot be read at {path}: {problem}",
+        "Send Debezium events as JSON, with or without their schema; op is one of {operations}.",
     ),
     # Logs of sources and delivery to sinks
     "SOURCE_UNAVAILABLE": ErrorRow(
@@ -349,8 +366,24 @@ class PipelineFailed(LaminaeError):
     code = "PIPELINE_FAILED"
 
 
+class RunDamaged(LaminaeError):
+    code = "RUN_DAMAGED"
+
+
+class StateIncompatible(LaminaeError):
+    code = "STATE_INCOMPATIBLE"
+
+
+class AggregateOverflow(LaminaeError):
+    code = "AGGREGATE_OVERFLOW"
+
+
 class ValueOverflow(LaminaeError, OverflowError):
     code = "VALUE_OVERFLOW"
+
+
+class InvalidChangeEvent(LaminaeError, ValueError):
+    code = "INVALID_CHANGE_EVENT"
 
 
 class SourceUnavailable(LaminaeError):

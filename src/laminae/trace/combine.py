@@ -1,0 +1,70 @@
+"""Rows of a trace into one sorted run: what REPLACE and SUM do with the rows of one identity, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from laminae.trace.cluster import Clusters, clusters
+from laminae.trace.spec import HASH, WEIGHT, Discipline, TraceSpec
+from laminae.trace.values import gathered, integers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laminae.zset.wide import Int64s
+
+
+def rows_of(spec: TraceSpec, table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of `spec`, by name, in the types that runs keep."""
+    columns = [gathered(table.column(field.name), field.type) for field in spec.schema]
+    return pa.RecordBatch.from_arrays(columns, schema=spec.schema)
+
+
+def combined(spec: TraceSpec, batches: Sequence[pa.RecordBatch], *, is_oldest: bool) -> pa.RecordBatch:
+    """One run out of rows given oldest first. Tombstones stay while an older run may hold what they delete."""
+    whole = joined(spec.schema, batches)
+    found = clusters(
+        integers(whole.column(HASH)),
+        [whole.column(name) for name in spec.keys],
+        [whole.column(name) for name in spec.values],
+    )
+    match spec.discipline:
+        case Discipline.REPLACE:
+            result = taken(whole, found.lasts)
+            drops = is_oldest and not spec.keeps_tombstones
+            return _without(result, integers(result.column(WEIGHT)) == 0) if drops else result
+        case Discipline.SUM:
+            return _added(spec, whole, found)
+
+
+def joined(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(schema))]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def taken(batch: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
+    if len(places) == batch.num_rows and bool((places == np.arange(len(places))).all()):
+        return batch
+    return batch.take(pa.array(places))
+
+
+def _added(spec: TraceSpec, whole: pa.RecordBatch, found: Clusters) -> pa.RecordBatch:
+    first = taken(whole, found.firsts)
+    names = (*spec.payload, WEIGHT)
+    if found.are_single:
+        sums = [integers(first.column(name)) for name in names]
+    else:
+        sums = [np.add.reduceat(integers(whole.column(name))[found.order], found.starts) for name in names]
+    at = {name: pa.array(column) for name, column in zip(names, sums, strict=True)}
+    columns = [at.get(field.name, first.column(i)) for i, field in enumerate(spec.schema)]
+    result = pa.RecordBatch.from_arrays(columns, schema=spec.schema)
+    return _without(result, ~np.logical_or.reduce([column != 0 for column in sums]))
+
+
+def _without(batch: pa.RecordBatch, gone: np.ndarray) -> pa.RecordBatch:
+    return batch.filter(pa.array(~gone)) if bool(gone.any()) else batch

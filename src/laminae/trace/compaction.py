@@ -1,0 +1,54 @@
+"""Add rows to a trace and keep its runs few: sizes at least double from newest to oldest.
+
+A row is rewritten about log2(rows of the trace / rows of an epoch) times in its life, and an epoch writes one file.
+The largest run is rewritten when what lies above it has grown to half of it, or when too much of it may be dead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laminae.trace.combine import combined
+from laminae.trace.run import dead_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from laminae.trace.manifest import RunEntry
+    from laminae.trace.spec import TraceSpec
+    from laminae.trace.store import RunStore
+
+RATIO = 2
+"""Each run holds at least so many times the rows of the next newer one: together less than twice the oldest."""
+MOST_SPREAD = 2.5
+"""Rows stored for each row that surely lives; beyond it everything becomes one run, so deletions cannot fill a disk."""
+
+
+def merge_count(runs: Sequence[RunEntry], rows: int, dead: int) -> int:
+    """How many of the newest runs join the new rows in one run."""
+    stored = rows + sum(run.rows for run in runs)
+    if runs and stored > MOST_SPREAD * (runs[0].rows - dead - sum(run.dead for run in runs[1:])):
+        return len(runs)
+    size, count = rows, 0
+    for run in reversed(runs):
+        if run.rows >= RATIO * size:
+            break
+        size, count = size + run.rows, count + 1
+    return count
+
+
+def append(store: RunStore, spec: TraceSpec, runs: tuple[RunEntry, ...], batch: pa.RecordBatch) -> tuple[RunEntry, ...]:
+    """The runs with these rows as the newest. Older files are left as they are, for older manifests."""
+    if not batch.num_rows:
+        return runs
+    fresh = combined(spec, [batch], is_oldest=not runs)
+    if not fresh.num_rows:
+        return runs
+    count = merge_count(runs, fresh.num_rows, dead_rows(spec, fresh))
+    kept, merged = runs[: len(runs) - count], runs[len(runs) - count :]
+    if merged:
+        older = [run.slice(spec, 0, len(run)) for run in map(store.open, merged)]
+        fresh = combined(spec, [*older, fresh], is_oldest=not kept)
+    return (*kept, store.write(spec, fresh)) if fresh.num_rows else kept

@@ -1,0 +1,48 @@
+"""All rows of a trace as they are now, in batches of bounded size: one range of hashes after another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from laminae.trace.combine import combined
+from laminae.trace.spec import WEIGHT, TraceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from laminae.trace.run import Run
+    from laminae.zset.wide import Int64s
+
+ROWS_OF_A_BATCH = 1 << 16
+
+
+def scan(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH) -> Iterator[pa.RecordBatch]:
+    """Live rows in the order of their hashes: the latest of each key, or sums that are not zero."""
+    for batch in everything(spec, runs, rows):
+        live = batch.filter(pc.not_equal(batch.column(WEIGHT), 0)) if spec.keeps_tombstones else batch
+        if live.num_rows:
+            yield live
+
+
+def everything(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH) -> Iterator[pa.RecordBatch]:
+    """As `scan`, with the tombstones that a trace keeps for ever."""
+    if not runs:
+        return
+    bounds = _bounds(runs, rows)
+    places = [np.concatenate([[0], np.searchsorted(run.hashes, bounds), [len(run)]]) for run in runs]
+    for i in range(len(bounds) + 1):
+        parts = [run.slice(spec, at[i], at[i + 1]) for run, at in zip(runs, places, strict=True) if at[i] < at[i + 1]]
+        if parts:
+            yield combined(spec, parts, is_oldest=True)
+
+
+def _bounds(runs: Sequence[Run], rows: int) -> Int64s:
+    """Hashes that cut the largest run into pieces; equal hashes stay together."""
+    largest = max(runs, key=len)
+    pieces = -(-sum(map(len, runs)) // rows)
+    return np.unique(largest.hashes[np.arange(1, pieces) * len(largest) // pieces])

@@ -1,0 +1,193 @@
+"""Compare whole columns as SQL keys compare: NULL equals NULL, NaN equals NaN and is the largest, -0.0 equals 0.0.
+
+A value of fixed width becomes one or two signed integers in the same order ("levels"); text is left to Arrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.errors import InvalidSchema
+from laminae.schema.arrays import entries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laminae.zset.wide import Bools, Int64s
+
+_SIGN = np.uint64(1 << 63)
+_BELOW_SIGN = np.int64((1 << 63) - 1)
+_PLAIN = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def levels(array: pa.Array) -> list[Int64s]:
+    """Integers, the most significant first, that order as the values do. NULL slots hold anything."""
+    kind = array.type
+    if pa.types.is_null(kind):
+        return [np.zeros(len(array), dtype=np.int64)]
+    if pa.types.is_boolean(kind):
+        return [levels(array.cast(pa.int8()))[0]]
+    if pa.types.is_floating(kind):
+        return [_float_level(np.asarray(array.cast(pa.float64()).fill_null(0.0)))]
+    if pa.types.is_decimal128(kind):
+        halves = _raw(array, np.uint64, 2)
+        return [halves[:, 1].view(np.int64), (halves[:, 0] ^ _SIGN).view(np.int64)]
+    if str(kind) == "uint64":
+        return [(_raw(array, np.uint64)[:, 0] ^ _SIGN).view(np.int64)]
+    if str(kind) in _PLAIN:
+        return [_raw(array, np.dtype(str(kind)).type)[:, 0].astype(np.int64, copy=False)]
+    if pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
+        return [_raw(array, np.int32 if kind.bit_width == 32 else np.int64)[:, 0].astype(np.int64, copy=False)]
+    raise InvalidSchema(path=str(kind), problem="values of this type cannot be compared in a trace")
+
+
+def ranks(array: pa.Array) -> list[Int64s]:
+    """As `levels`, for text too; comparable within this one array only. NULL is the smallest."""
+    if is_text(array.type):
+        ranked = np.asarray(pc.rank(array, tiebreaker="dense")).astype(np.int64)
+        return [np.where(_valid(array), ranked, 0)] if array.null_count else [ranked]
+    found = levels(array)
+    return (
+        [_valid(array).astype(np.int64), *(np.where(_valid(array), x, 0) for x in found)] if array.null_count else found
+    )
+
+
+def rank_of(values: pa.Array) -> Int64s:
+    """One number for each value, in the order of the values."""
+    found = ranks(values)
+    if len(found) == 1:
+        return found[0]
+    order = np.lexsort(tuple(reversed(found)))
+    changed = np.ones(len(values), dtype=np.bool_)
+    changed[1:] = np.logical_or.reduce([level[order][1:] != level[order][:-1] for level in found])
+    result = np.empty(len(values), dtype=np.int64)
+    result[order] = np.cumsum(changed)
+    return result
+
+
+def same(left: pa.Array, right: pa.Array) -> Bools:
+    """Row by row: are these the same value?"""
+    kind = left.type
+    if pa.types.is_struct(kind):
+        equal = all_same(left.flatten(), right.flatten(), len(left))
+    elif pa.types.is_nested(kind):
+        equal = _same_lists(left, right)
+    elif is_text(kind):
+        equal = _mask(pc.equal(left, right))
+    else:
+        pairs = zip(levels(left), levels(right), strict=True)
+        equal = np.logical_and.reduce([a == b for a, b in pairs])
+    if not (left.null_count or right.null_count):
+        return equal
+    a, b = _valid(left), _valid(right)
+    return np.asarray((equal & a & b) | ~(a | b))
+
+
+def all_same(left: Sequence[pa.Array], right: Sequence[pa.Array], rows: int) -> Bools:
+    """Row by row: are all columns the same? True when there are none."""
+    equal = np.ones(rows, dtype=np.bool_)
+    for a, b in zip(left, right, strict=True):
+        equal &= same(a, b)
+    return equal
+
+
+def before(left: Sequence[pa.Array], right: Sequence[pa.Array], rows: int) -> Bools:
+    """Row by row: is the left tuple smaller than the right one? None of the values may be NULL."""
+    less, tied = np.zeros(rows, dtype=np.bool_), np.ones(rows, dtype=np.bool_)
+    for a, b in zip(left, right, strict=True):
+        if is_text(a.type):
+            less |= tied & _mask(pc.less(a, b))
+            tied &= _mask(pc.equal(a, b))
+            continue
+        for x, y in zip(levels(a), levels(b), strict=True):
+            less |= tied & (x < y)
+            tied &= x == y
+    return less
+
+
+def codes(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """The same small number for rows that are the same in every column, other numbers for others."""
+    found = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        for level in _code_levels(column):
+            _, dense = np.unique(level, return_inverse=True)
+            found = found * (int(dense.max(initial=0)) + 1) + dense
+            found = np.unique(found, return_inverse=True)[1]
+    return found
+
+
+def gathered(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """One array of the type that runs keep: decoded, cast and in one piece."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.nulls(0, whole.type)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    return whole if whole.type == kind else whole.cast(kind)
+
+
+def integers(array: pa.Array) -> Int64s:
+    """An int64 column as numpy, 0 for NULL, without a copy where there is none."""
+    return np.asarray(array.fill_null(0) if array.null_count else array)
+
+
+def _code_levels(column: pa.Array) -> list[Int64s]:
+    if is_text(column.type):
+        encoded = column.dictionary_encode().indices
+        return [integers(encoded.cast(pa.int64()).fill_null(-1))]
+    valid = _valid(column)
+    return [valid.astype(np.int64), *(np.where(valid, level, 0) for level in levels(column))]
+
+
+def _same_lists(left: pa.Array, right: pa.Array) -> Bools:
+    a, b = entries_of(left), entries_of(right)
+    long, other = np.diff(a.offsets), np.diff(b.offsets)
+    equal = np.asarray(long == other)
+    rows = np.flatnonzero(equal & (long > 0))
+    if not len(rows):
+        return equal
+    lengths = long[rows]
+    starts = np.cumsum(lengths) - lengths
+    within = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
+    mine = pa.array(np.repeat(a.offsets[rows], lengths) + within)
+    yours = pa.array(np.repeat(b.offsets[rows], lengths) + within)
+    taken = [child.take(mine) for child in a.children], [child.take(yours) for child in b.children]
+    equal[rows] = np.logical_and.reduceat(all_same(*taken, len(within)), starts)
+    return equal
+
+
+def _float_level(values: np.ndarray) -> Int64s:
+    """The bits of a double, negative ones turned round, are in its order; adding 0.0 makes one zero of two."""
+    bits = (values + 0.0).view(np.int64)
+    ordered = bits ^ ((bits >> 63) & _BELOW_SIGN)
+    return np.where(np.isnan(values), _BELOW_SIGN, ordered)
+
+
+def _raw(array: pa.Array, kind: type[np.generic], width: int = 1) -> np.ndarray:
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros((len(array), width), dtype=kind)
+    found = np.frombuffer(data, dtype=kind, count=(array.offset + len(array)) * width)
+    return found.reshape(-1, width)[array.offset :]
+
+
+def _valid(array: pa.Array) -> Bools:
+    return np.asarray(array.is_valid())
+
+
+def _mask(answer: pa.BooleanArray) -> Bools:
+    return np.asarray(answer.fill_null(False) if answer.null_count else answer)

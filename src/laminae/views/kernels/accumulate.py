@@ -1,0 +1,134 @@
+"""Add a delta to accumulators: one function for each kind, over all groups at once.
+
+Each gives the new columns of the groups' rows and, where values are kept apart, the runs that hold them now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from laminae.trace.compaction import append
+from laminae.trace.lookup import matches
+from laminae.trace.values import integers
+from laminae.views.kernels.aggregates import (
+    Accumulator,
+    Aggregate,
+    DecimalTotal,
+    FloatTotal,
+    IntegerTotal,
+    Tally,
+    ValueSet,
+    state_fields,
+    values_trace,
+)
+from laminae.views.kernels.value_sets import value_set_after
+from laminae.zset.exact_float import FloatSums
+from laminae.zset.wide_values import of_columns, of_parts, to_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from laminae.trace.lookup import Wanted
+    from laminae.trace.manifest import RunEntry
+    from laminae.trace.spec import TraceSpec
+    from laminae.trace.store import RunStore
+    from laminae.views.kernels.delta import Delta
+    from laminae.zset.wide import Bools, Int64s, WideInts
+
+State = dict[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accumulated:
+    """Columns of the groups' rows, which groups still hold something, and the runs of the values."""
+
+    columns: State
+    holds: Bools
+    runs: tuple[RunEntry, ...] = field(default=())
+
+
+def accumulated(
+    aggregate: Aggregate,
+    slot: int,
+    old: Mapping[str, pa.Array],
+    delta: Delta,
+    store: RunStore,
+    runs: tuple[RunEntry, ...],
+) -> Accumulated:
+    """The accumulator in this slot after the delta."""
+    found = aggregate.accumulators[slot - 1]
+    match found:
+        case Tally():
+            count = _count(found, old, delta)
+            return Accumulated({f"{found.id}_n": pa.array(count)}, count != 0)
+        case IntegerTotal():
+            parts = [delta.sums(f"{found.id}_{part}") for part in ("lo", "hi")]
+            return _total(found, old, delta, of_parts(parts))
+        case DecimalTotal():
+            return _total(found, old, delta, delta.decimal_sums(f"{found.id}_sum"))
+        case FloatTotal():
+            return _float_total(found, values_trace(aggregate, found), slot, old, delta, store, runs)
+        case ValueSet():
+            trace = values_trace(aggregate, found)
+            after = value_set_after(found, trace, slot, old, delta, store, runs)
+            holds = (integers(after.columns[f"{found.id}_distinct"]) != 0) | after.has_negative
+            return Accumulated(after.columns, holds, after.runs)
+        case _:
+            assert_never(found)
+
+
+def _count(found: Accumulator, old: Mapping[str, pa.Array], delta: Delta) -> Int64s:
+    return integers(old[f"{found.id}_n"]) + delta.sums(f"{found.id}_n")
+
+
+def _total(
+    found: IntegerTotal | DecimalTotal, old: Mapping[str, pa.Array], delta: Delta, change: WideInts
+) -> Accumulated:
+    names = [each.name for each in state_fields(found)]
+    total = of_columns([integers(old[name]) for name in names[1:]]) + change
+    count = _count(found, old, delta)
+    columns = dict(zip(names, [pa.array(count), *to_columns(total)], strict=True))
+    return Accumulated(columns, (count != 0) | ~total.is_zero())
+
+
+def _float_total(
+    found: FloatTotal,
+    trace: TraceSpec,
+    slot: int,
+    old: Mapping[str, pa.Array],
+    delta: Delta,
+    store: RunStore,
+    runs: tuple[RunEntry, ...],
+) -> Accumulated:
+    """The bins of the groups that changed are read and rounded once; the other groups keep their rounded sum."""
+    count = _count(found, old, delta)
+    names = (*trace.values, *trace.payload)
+    members, columns, weights = delta.valued(slot, names)
+    if len(members):
+        runs = append(store, trace, runs, _bin_rows(trace, delta.groups, members, columns, weights))
+    touched = np.unique(np.concatenate([members, np.flatnonzero(count == 0)]))
+    stored = matches(trace, [store.open(run) for run in runs], delta.groups.take(touched), names)
+    sums = _float_sums(stored.wanted, [stored.columns[name] for name in names])
+    total = np.array(old[f"{found.id}_sum"].fill_null(0.0))
+    total[touched] = sums.finalize(len(touched))
+    holds = count != 0
+    holds[touched[sums.groups]] = True
+    return Accumulated({f"{found.id}_n": pa.array(count), f"{found.id}_sum": pa.array(total)}, holds, runs)
+
+
+def _bin_rows(
+    trace: TraceSpec, groups: Wanted, members: Int64s, columns: Sequence[pa.Array], weights: Int64s
+) -> pa.RecordBatch:
+    """Parts stay as they come: carried from one to the next, what is taken away again would not be zero in each."""
+    owner = groups.take(members)
+    rows = [pa.array(owner.hashes), *owner.keys, *(column.cast(pa.int64()) for column in columns), pa.array(weights)]
+    return pa.RecordBatch.from_arrays(rows, schema=trace.schema)
+
+
+def _float_sums(groups: Int64s, columns: Sequence[pa.Array]) -> FloatSums:
+    bins, *parts = [integers(column) for column in columns]
+    return FloatSums.of_rows(groups, bins, of_parts(parts))

@@ -1,0 +1,154 @@
+"""What an Aggregate keeps and shows, as values: accumulators named by an id, and outputs computed from them.
+
+The id stands for the expression (the planner gives equal ones the same), so adding an aggregate never shifts another's
+state. COUNT(x), SUM(x) and AVG(x) read one accumulator; so do MIN, MAX and COUNT(DISTINCT x).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import assert_never
+
+import pyarrow as pa
+
+from laminae.trace.spec import TraceSpec, stored
+from laminae.zset.wide import LIMBS_OF_DECIMAL_SUM, LIMBS_OF_INT64_SUM
+
+SLOT, ROWS, GROUPS = "_slot", "_rows", "groups"
+PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Values that are not NULL. Delta: `{id}_n`."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerTotal:
+    """Count and 128-bit sum. Delta: `{id}_n`, and the sum as `{id}_hi` * 2**32 + `{id}_lo`."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalTotal:
+    """Count and 192-bit sum of unscaled values. Delta: `{id}_n`, and `{id}_sum` as DECIMAL(38, scale)."""
+
+    id: str
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatTotal:
+    """Count and exact sum. Delta: `{id}_n`; on rows of its slot `{id}_bin` and `{id}_p0` to `{id}_p2`.
+
+    The parts of one double are 32 bits each, so 2**31 values of a group may lie in one bin.
+    """
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """The values with their weights. Delta: on rows of its slot `{id}_value`, the weight in `_weight`."""
+
+    id: str
+    type: pa.DataType
+    keeps_min: bool = False
+    keeps_max: bool = False
+
+
+Accumulator = Tally | IntegerTotal | DecimalTotal | FloatTotal | ValueSet
+
+
+class Function(Enum):
+    COUNT_ROWS = "COUNT(*)"
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+    COUNT_DISTINCT = "COUNT(DISTINCT)"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the view: what it is called, its type, and the accumulator behind it (none for COUNT(*))."""
+
+    field: pa.Field
+    function: Function
+    accumulator: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """Rows grouped by `keys`. The slot of an accumulator is its place in `accumulators`, counted from 1.
+
+    Without keys there is one group, and it is always shown: COUNT is 0 and SUM is NULL over no rows, as in SQL.
+    """
+
+    view: str
+    keys: tuple[pa.Field, ...]
+    accumulators: tuple[Accumulator, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def is_global(self) -> bool:
+        return not self.keys
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns that the view shows."""
+        return (*self.keys, *(output.field for output in self.outputs))
+
+    def accumulator(self, name: str) -> Accumulator:
+        return next(found for found in self.accumulators if found.id == name)
+
+
+def state_fields(accumulator: Accumulator) -> tuple[pa.Field, ...]:
+    """Its columns in the row of a group. All may be NULL, which reads as nothing seen: so accumulators can be added."""
+    name, count = accumulator.id, pa.field(f"{accumulator.id}_n", pa.int64())
+    match accumulator:
+        case Tally():
+            return (count,)
+        case IntegerTotal():
+            return (count, *_limbs(name, LIMBS_OF_INT64_SUM))
+        case DecimalTotal():
+            return (count, *_limbs(name, LIMBS_OF_DECIMAL_SUM))
+        case FloatTotal():
+            return (count, pa.field(f"{name}_sum", pa.float64()))
+        case ValueSet(keeps_min=keeps_min, keeps_max=keeps_max):
+            kept = [f"{name}_{end}" for end, keeps in (("min", keeps_min), ("max", keeps_max)) if keeps]
+            counts = pa.field(f"{name}_distinct", pa.int64()), pa.field(f"{name}_negative", pa.int64())
+            return (*counts, *(stored(pa.field(end, accumulator.type)) for end in kept))
+        case _:
+            assert_never(accumulator)
+
+
+@lru_cache(maxsize=64)
+def groups_trace(aggregate: Aggregate) -> TraceSpec:
+    """One row for each group that has seen anything."""
+    accumulated = [field for found in aggregate.accumulators for field in state_fields(found)]
+    return TraceSpec.replace(GROUPS, aggregate.keys, [pa.field(ROWS, pa.int64()), *accumulated])
+
+
+@lru_cache(maxsize=256)
+def values_trace(aggregate: Aggregate, accumulator: FloatTotal | ValueSet) -> TraceSpec:
+    """What cannot be kept in the row of a group."""
+    name = accumulator.id
+    match accumulator:
+        case FloatTotal():
+            parts = [pa.field(f"{name}_p{i}", pa.int64()) for i in range(PARTS)]
+            return TraceSpec.sum(name, aggregate.keys, [pa.field(f"{name}_bin", pa.int64())], parts)
+        case ValueSet():
+            return TraceSpec.sum(name, aggregate.keys, [pa.field(f"{name}_value", accumulator.type)])
+        case _:
+            assert_never(accumulator)
+
+
+def _limbs(name: str, count: int) -> list[pa.Field]:
+    return [pa.field(f"{name}_s{i}", pa.int64()) for i in range(count)]

@@ -1,0 +1,251 @@
+"""GROUP BY as a kernel: what is shown, what is kept, what is counted and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from laminae.errors import AggregateOverflow
+from laminae.trace.manifest import Manifest
+from laminae.trace.store import RunStore
+from laminae.views.kernels.aggregate import rows, step
+from laminae.views.kernels.aggregates import (
+    Accumulator,
+    Aggregate,
+    DecimalTotal,
+    FloatTotal,
+    Function,
+    IntegerTotal,
+    Output,
+    Tally,
+    ValueSet,
+)
+from laminae.views.kernels.distinct import distinct
+from tests.support.traces import aggregate_delta
+
+KEY = pa.field("k", pa.string())
+
+
+@pytest.fixture
+def store(tmp_path) -> RunStore:
+    return RunStore.at(str(tmp_path))
+
+
+def view(accumulator: Accumulator, *functions: tuple[Function, pa.DataType], keys=(KEY,)) -> Aggregate:
+    outputs = [Output(pa.field(function.name.lower(), kind), function, accumulator.id) for function, kind in functions]
+    return Aggregate("sales", tuple(keys), (accumulator,), tuple(outputs))
+
+
+COUNT = Aggregate("sales", (KEY,), (), (Output(pa.field("n", pa.int64()), Function.COUNT_ROWS),))
+SUM = view(IntegerTotal("i"), (Function.SUM, pa.int64()), (Function.AVG, pa.float64()), (Function.COUNT, pa.int64()))
+
+
+class Running:
+    """A view fed epoch after epoch; rows are (key, value, weight)."""
+
+    def __init__(self, aggregate: Aggregate, store: RunStore) -> None:
+        self.aggregate, self.store, self.manifest = aggregate, store, Manifest()
+
+    def __call__(self, *found, **options):
+        ids = [kept.id for kept in self.aggregate.accumulators]
+        given = [
+            (key if isinstance(key, tuple) else (key,), dict.fromkeys(ids, value), weight)
+            for key, value, weight in found
+        ]
+        keys = len(self.aggregate.keys)
+        self.last = step(self.aggregate, aggregate_delta(self.aggregate, given, **options), self.manifest, self.store)
+        self.manifest = self.last.manifest
+        return sorted(
+            (tuple(row.values()) for row in self.last.changes.to_pylist()), key=lambda row: str(row[2 : 2 + keys])
+        )
+
+    def rows(self):
+        found = [
+            tuple(row.values())
+            for batch in rows(self.aggregate, self.manifest, self.store)
+            for row in batch.to_pylist()
+        ]
+        return sorted(found, key=str)
+
+
+def test_group_appears_changes_and_goes(store):
+    run = Running(COUNT, store)
+    assert run(("a", None, 1), ("b", None, 2)) == [("+I", 1, "a", 1), ("+I", 1, "b", 2)]
+    assert run(("a", None, 1)) == [("-U", -1, "a", 1), ("+U", 1, "a", 2)]
+    assert run.rows() == [("a", 2), ("b", 2)]
+    assert run(("a", None, -2)) == [("-D", -1, "a", 2)]
+    assert run.rows() == [("b", 2)]
+    assert run(("b", None, -2)) == [("-D", -1, "b", 2)]
+    assert run.manifest == Manifest()
+
+
+def test_group_whose_values_do_not_change_says_nothing(store):
+    run = Running(SUM, store)
+    assert run(("a", 5, 1)) == [("+I", 1, "a", 5, 5.0, 1)]
+    assert run(("a", 9, 1), ("a", 9, -1)) == []
+    assert run(("a", 5, -1), ("a", 5, 1)) == []
+
+
+def test_nulls_are_skipped_and_the_sum_of_nothing_is_null(store):
+    run = Running(SUM, store)
+    assert run(("a", None, 1)) == [("+I", 1, "a", None, None, 0)]
+    assert run(("a", 4, 1)) == [("-U", -1, "a", None, None, 0), ("+U", 1, "a", 4, 4.0, 1)]
+    assert run(("a", 4, -1)) == [("-U", -1, "a", 4, 4.0, 1), ("+U", 1, "a", None, None, 0)]
+
+
+def test_null_is_a_group(store):
+    assert Running(COUNT, store)((None, None, 1), ("", None, 1)) == [("+I", 1, "", 1), ("+I", 1, None, 1)]
+
+
+def test_sum_may_pass_its_type_within_an_epoch(store):
+    run = Running(SUM, store)
+    largest = 2**63 - 1
+    assert run(("a", largest, 1)) == [("+I", 1, "a", largest, float(largest), 1)]
+    assert run(("a", 1, 1), ("a", 1, -1)) == []
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sum_that_does_not_fit_names_view_key_and_value(store, sign):
+    run = Running(SUM, store)
+    run(("a", sign * (2**63 - 1), 1))
+    before = run.manifest
+    with pytest.raises(AggregateOverflow) as error:
+        run(("a", sign * 5, 1), ("b", 1, 1))
+    for told in ("view sales", "k = 'a'", str(sign * (2**63 + 4)), "int64"):
+        assert told in str(error.value)
+    run.manifest = before
+    assert run.rows() == [("a", sign * (2**63 - 1), sign * float(2**63), 1)]
+
+
+def test_sum_beyond_its_type_is_no_error_while_nobody_sees_it(store):
+    run = Running(SUM, store)
+    assert run(("a", 2**62, -3)) == []
+    assert run(("a", 2**62, 4)) == [("+I", 1, "a", 2**62, float(2**62), 1)]
+
+
+def test_decimal_sum_that_does_not_fit_is_told_with_its_scale(store):
+    run = Running(view(DecimalTotal("d", 2), (Function.SUM, pa.decimal128(5, 2))), store)
+    run(("a", Decimal("999.99"), 1))
+    with pytest.raises(AggregateOverflow, match=r"1000\.00 for the key k = 'a', which decimal128\(5, 2\)"):
+        run(("a", Decimal("0.01"), 1))
+
+
+def test_decimal_sums_beyond_128_bits_come_back(store):
+    run = Running(view(DecimalTotal("d", 0), (Function.SUM, pa.decimal128(38, 0))), store)
+    large = Decimal(9 * 10**37)
+    for _ in range(3):
+        run(("a", large, -1))
+    for _ in range(3):
+        run(("a", large, 1))
+    assert run(("a", large, 1)) == [("+I", 1, "a", large)]
+
+
+@pytest.mark.parametrize(
+    ("values", "average"),
+    [(["0.05", "0.06"], "0.055000"), (["1", "0", "0"], "0.333333"), (["-1", "-1", "0"], "-0.666667")],
+)
+def test_decimal_average_is_rounded_half_up(store, values, average):
+    run = Running(view(DecimalTotal("d", 2), (Function.AVG, pa.decimal128(14, 6))), store)
+    assert run(*(("a", Decimal(value).quantize(Decimal("0.01")), 1) for value in values)) == [
+        ("+I", 1, "a", Decimal(average))
+    ]
+
+
+def test_float_sum_gives_back_exactly_what_is_retracted(store):
+    run = Running(view(FloatTotal("x"), (Function.SUM, pa.float64()), (Function.AVG, pa.float64())), store)
+    run(("a", 1e16, 1), ("a", 0.1, 1), ("a", 0.2, 1))
+    assert run(("a", 1e16, -1)) == [
+        ("-U", -1, "a", 1e16, 1e16 / 3),
+        ("+U", 1, "a", 0.30000000000000004, 0.15000000000000002),
+    ]
+    assert run(("a", float("inf"), 1))[1][3] == float("inf")
+    assert run(("a", float("inf"), -1))[1][3] == 0.30000000000000004
+    assert run(("a", 0.1, -1), ("a", 0.2, -1))[0][:3] == ("-D", -1, "a")
+    assert run.manifest == Manifest()
+
+
+def test_minimum_falls_back_to_the_next_value_when_it_is_retracted(store):
+    run = Running(
+        view(ValueSet("m", pa.string(), True, True), (Function.MIN, pa.string()), (Function.MAX, pa.string())), store
+    )
+    assert run(("a", "q", 1), ("a", "p", 2), ("a", "r", 1)) == [("+I", 1, "a", "p", "r")]
+    assert run(("a", "p", -1)) == []
+    assert run(("a", "p", -1)) == [("-U", -1, "a", "p", "r"), ("+U", 1, "a", "q", "r")]
+    assert run(("a", "q", -1), ("a", "z", 1)) == [("-U", -1, "a", "q", "r"), ("+U", 1, "a", "r", "z")]
+    assert run(("a", "z", -1), ("a", "r", -1)) == [("-D", -1, "a", "r", "z")]
+
+
+def test_value_deleted_before_it_is_inserted_is_no_minimum(store):
+    run = Running(view(ValueSet("m", pa.int64(), True), (Function.MIN, pa.int64())), store)
+    assert run(("a", 5, 2), ("a", 1, -1)) == [("+I", 1, "a", 5)]
+    assert (run.last.counts.anomalies, run.last.counts.recovered) == (1, 0)
+    assert run(("a", 1, 1)) == []
+    assert (run.last.counts.anomalies, run.last.counts.recovered) == (0, 1)
+    assert run(("a", 1, 1)) == [("-U", -1, "a", 5), ("+U", 1, "a", 1)]
+
+
+def test_distinct_values_are_counted_while_their_weight_is_positive(store):
+    run = Running(view(ValueSet("m", pa.float64()), (Function.COUNT_DISTINCT, pa.int64())), store)
+    assert run(("a", 0.0, 1), ("a", -0.0, 1), ("a", float("nan"), 1), ("a", float("nan"), 1)) == [("+I", 1, "a", 2)]
+    assert run(("a", 0.0, -1)) == []
+    assert run(("a", 0.0, -1)) == [("-U", -1, "a", 2), ("+U", 1, "a", 1)]
+
+
+def test_delete_of_a_row_never_seen_is_counted_and_not_shown(store):
+    run = Running(COUNT, store)
+    assert run(("a", None, -1)) == []
+    assert run.last.counts.anomalies == 1
+    assert run.rows() == []
+    assert run(("a", None, 1)) == []
+    assert run.last.counts.recovered == 1
+    assert run(("a", None, 1)) == [("+I", 1, "a", 1)]
+
+
+def test_global_aggregate_always_has_one_row(store):
+    whole = Aggregate(
+        "total",
+        (),
+        (IntegerTotal("i"),),
+        (Output(pa.field("n", pa.int64()), Function.COUNT_ROWS), Output(pa.field("s", pa.int64()), Function.SUM, "i")),
+    )
+    run = Running(whole, store)
+    assert run() == [("+I", 1, 0, None)]
+    assert run() == []
+    assert run(((), 7, 2)) == [("-U", -1, 0, None), ("+U", 1, 2, 14)]
+    assert run(((), 7, -2)) == [("-U", -1, 2, 14), ("+U", 1, 0, None)]
+    assert run.rows() == [(0, None)]
+
+
+def test_global_overflow_names_all_rows(store):
+    run = Running(view(IntegerTotal("i"), (Function.SUM, pa.int64()), keys=()), store)
+    with pytest.raises(AggregateOverflow, match="all rows"):
+        run(((), 2**62, 2))
+
+
+def test_distinct_rows_are_shown_once(store):
+    run = Running(distinct("d", [KEY, pa.field("f", pa.float64())]), store)
+    assert run((("a", 0.0), None, 2), (("a", -0.0), None, 1)) == [("+I", 1, "a", 0.0)]
+    assert run((("a", 0.0), None, -2)) == []
+    assert run((("a", 0.0), None, -1)) == [("-D", -1, "a", 0.0)]
+
+
+def test_new_aggregate_beside_an_old_one_starts_from_nothing_and_shifts_no_state(store):
+    run = Running(SUM, store)
+    run(("a", 5, 1))
+    grown = Aggregate(
+        "sales",
+        (KEY,),
+        (Tally("t"), *SUM.accumulators, ValueSet("m", pa.int64(), True)),
+        (*SUM.outputs, Output(pa.field("min", pa.int64()), Function.MIN, "m")),
+    )
+    run.aggregate = grown
+    assert run.rows() == [("a", 5, 5.0, 1, None)]
+    assert run(("a", 3, 1)) == [("-U", -1, "a", 5, 5.0, 1, None), ("+U", 1, "a", 8, 4.0, 2, 3)]
+
+
+def test_counts_tell_rows_in_and_out_and_kept(store):
+    run = Running(SUM, store)
+    run(("a", 5, 1), ("b", 1, 1))
+    assert (run.last.counts.rows_in, run.last.counts.rows_out, run.last.counts.state_rows) == (2, 2, 2)

@@ -37,4 +37,4 @@ def decoded(
         for i, value in enumerate(values)
     ]
     found = decode(spark.createDataFrame(rows, RAW_SCHEMA), table).orderBy("offset").collect()
-    return [(None if row[ROW] is None else row[ROW].asDict(recursive=True), row[ERROR], row[UNKNOWN]) for row in found]
+    return [(None if row[ERROR] else row[ROW].asDict(recursive=True), row[ERROR], row[UNKNOWN]) for row in found]

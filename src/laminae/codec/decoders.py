@@ -27,12 +27,16 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class DecoderTable:
-    """All versions that records of an epoch can have, oldest first, and the schema they are projected to."""
+    """All versions that records of an epoch can have, oldest first, and the schema they are projected to.
+
+    Without `has_stamps` the log gives no record a version of its own.
+    """
 
     decoders: tuple[Decoder, ...]
     current: pa.Schema
     version_field: str | None = None
     finds_unknown_fields: bool = False
+    has_stamps: bool = True
 
     def at(self, item: int) -> Decoder:
         """The decoder of an unstamped record at this place in the log."""

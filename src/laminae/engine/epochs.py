@@ -6,7 +6,7 @@ bound to places in the log, and the place of a version is written with the first
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
@@ -15,12 +15,15 @@ from laminae.engine.options import option
 from laminae.schema.column import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord
 
-# Stamped records may be older than the range they stand in; one from_json per version is compiled into the plan.
-MOST_STAMPED = 32
+# So many versions beside those in force are decoded at once; one from_json for each is compiled into the plan.
+MOST_STAMPS = 32
+CLOSER_EPOCHS = 20
+# These connectors give no record a stamp of its own.
+UNSTAMPED = ("files", "rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +61,72 @@ def _is_read(source: SourceRecord, sinks: Sequence[SinkRecord]) -> bool:
 
 def plan_epoch(
     source: SourceRecord,
-    versions: Sequence[VersionRecord],
+    memory: SourceMemory,
     sinks: Sequence[SinkRecord],
     batch_id: int,
     span: tuple[str, str],
-    first_item: int,
+    items: range,
 ) -> EpochPlan:
-    """`first_item` is the log item at which the range begins: versions without a place hold from there."""
-    known = [version for version in versions if version.version <= source.version]
-    placed = tuple(SetPosition(source.id, v.version, str(first_item)) for v in known if v.position is None)
-    recent = known[-MOST_STAMPED:]
-    table = decoder_table(source, known, recent, first_item)
+    """`items` are those of the range: versions without a place in the log hold from the first of them."""
+    placed = tuple(SetPosition(source.id, v.version, str(items.start)) for v in memory.versions if v.position is None)
+    table = memory.table(source, items)
     return EpochPlan(source, batch_id, span[0], span[1], table, placed, _is_read(source, sinks))
+
+
+@dataclass(slots=True)
+class SourceMemory:
+    """What the epochs of a source need not ask again: its versions, the stamps that come up, tables made of both.
+
+    All of it can be forgotten: it saves time, and decides nothing. `versions` are all up to the one in force.
+    """
+
+    versions: tuple[VersionRecord, ...] = ()
+    stamps: tuple[int, ...] = ()
+    closer_until: int = -1
+    _tables: dict[tuple[object, ...], DecoderTable] = field(default_factory=dict)
+
+    def learn(self, source: SourceRecord, versions: Callable[[int], Sequence[VersionRecord]]) -> None:
+        """Read the versions again unless they are those in force and each has its place."""
+        if len(self.versions) != source.version or self.versions[-1].position is None:
+            self.versions = tuple(versions(source.id))[: source.version]
+
+    def looks_closer(self, batch_id: int) -> bool:
+        """Whether epochs not long ago had records that need a closer look."""
+        return batch_id <= self.closer_until
+
+    def look_closer(self, batch_id: int) -> None:
+        """For this epoch and some more: a record that needs it seldom comes alone, and finding one costs a job."""
+        self.closer_until = batch_id + CLOSER_EPOCHS
+
+    def meet(self, stamps: Iterable[int]) -> bool:
+        """Remember stamps that were met; whether there is a version among them that was not remembered."""
+        known = {stamp for stamp in stamps if 1 <= stamp <= len(self.versions)} - set(self.stamps)
+        self.stamps = (*self.stamps, *sorted(known))[-MOST_STAMPS:]
+        return bool(known)
+
+    def table(self, source: SourceRecord, items: range) -> DecoderTable:
+        """Decoders of the versions in force over these items and of the stamps that come up, the same object again."""
+        numbers = _in_force(self.versions, items)
+        if _has_stamps(source):
+            numbers |= {source.version, *self.stamps}
+        wanted = [version for version in self.versions if version.version in numbers]
+        places = tuple(int(items.start if version.position is None else version.position) for version in wanted)
+        key = (source.version, source.options, tuple(numbers), places)
+        if key not in self._tables:
+            # The last one too: a crash replay or an epoch that runs again asks for it.
+            self._tables = dict([*self._tables.items()][-1:])
+            self._tables[key] = decoder_table(source, self.versions, wanted, items.start)
+        return self._tables[key]
+
+
+def _in_force(versions: Sequence[VersionRecord], items: range) -> set[int]:
+    places = {v.version: items.start if v.position is None else int(v.position) for v in versions}
+    first = max((number for number, place in places.items() if place <= items.start), default=versions[0].version)
+    return {first, *(number for number, place in places.items() if items.start < place < items.stop)}
+
+
+def _has_stamps(source: SourceRecord) -> bool:
+    return option(source.options, "connector") not in UNSTAMPED or option(source.options, "version_field") is not None
 
 
 def decoder_table(
@@ -94,6 +151,7 @@ def decoder_table(
         current=source.schema,
         version_field=option(source.options, "version_field"),
         finds_unknown_fields=option(source.options, "evolve") != "off",
+        has_stamps=option(source.options, "connector") not in UNSTAMPED,
     )
 
 

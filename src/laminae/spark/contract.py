@@ -22,7 +22,8 @@ RAW_COLUMNS = ("key", "value", "partition", "offset", "item", "timestamp", "vers
 
 ERROR, UNKNOWN, ROW, VERSION = "_error", "_unknown", "_row", "_version"
 """Decoded records are raw records with these columns: the reason it cannot be decoded (NULL: it can), whether it has
-fields that its schema does not know, the row as a struct of the current schema, and the version it was read with."""
+fields that its schema does not know, the row as a struct of the current schema (of a record with an error it says
+nothing), and the version it was read with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,14 @@ class Decoded:
 
     records: DataFrame
     wanted: Callable[[pa.Schema], pa.Schema]
+
+
+@dataclass(frozen=True, slots=True)
+class QuickRows:
+    """The rows of a range if it has no record that needs a closer look; `refused` says so when they are written."""
+
+    frame: DataFrame
+    refused: Callable[[], bool]
 
 
 class SourceLog(Protocol):
@@ -66,6 +75,10 @@ class SourceLog(Protocol):
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         """The decoded records of a range: the one reading path of epochs, SELECT and backfill."""
+        ...
+
+    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        """The rows of a range by a shorter way than `decoded`, None where there is none."""
         ...
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

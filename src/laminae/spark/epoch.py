@@ -15,12 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
-from laminae.engine.epochs import EpochPlan, plan_epoch, plan_replay
+from laminae.engine.epochs import MOST_STAMPS, EpochPlan, SourceMemory, plan_epoch, plan_replay
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
 from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger
-from laminae.spark.contract import ERROR, ROW, UNKNOWN, Decoded, LogRange
+from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
 from laminae.spark.offsets import range_of
 from laminae.spark.tables import dead_letter_records
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from laminae.engine.engine import Engine
     from laminae.spark.storage import Storage
 
-# Each round applies at least one new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
-MOST_ROUNDS = 4
-DEAD_LETTER_COLUMNS = ("key", "value", "partition", "offset", "item", "timestamp", "version")
+# Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
+MOST_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,7 @@ class EpochRunner:
     lease_token: int
     clock: Callable[[], datetime]
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
     def between_epochs(self, source_id: int) -> AbstractContextManager[object]:
         """While it is held, no epoch of the source is planned, running or being committed."""
@@ -90,12 +90,22 @@ class EpochRunner:
         if done is not None and (done.start_offsets, done.end_offsets) == (span.start, span.end):
             return done.epoch
         self._refuse_divergence(source, batch_id, span)
+        memory = self._memories[source_id]
+        items = range(log.item(span.start), log.item(span.end))
         for _ in range(MOST_ROUNDS):
-            plan = self._plan(source, batch_id, span, log.item(span.start))
+            plan = self._plan(source, memory, batch_id, span, items)
             faults.reach("epoch planned")
+            quick = None if memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
+            if quick is not None:
+                written = self._write_quickly(plan, quick)
+                if not written.has_errors:
+                    return self._commit(plan, None, written)
+                memory.look_closer(batch_id)
             decoded = log.decoded(spark, span, plan.table)
             written = self._write_rows(plan, decoded.records)
-            if not (written.has_unknown or written.has_errors) or not self._evolve(plan, decoded):
+            if not (written.has_errors or written.has_unknown):
+                break
+            if not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
                 break
             faults.reach("schema evolved")
             source = self.engine.source(source_name)
@@ -118,9 +128,11 @@ class EpochRunner:
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
             return Replayed(written.rows, refused)
 
-    def _plan(self, source: SourceRecord, batch_id: int, span: LogRange, first_item: int) -> EpochPlan:
-        versions = self.catalog.versions(source.id)
-        return plan_epoch(source, versions, self.catalog.sinks(), batch_id, (span.start, span.end), first_item)
+    def _plan(
+        self, source: SourceRecord, memory: SourceMemory, batch_id: int, span: LogRange, items: range
+    ) -> EpochPlan:
+        memory.learn(source, self.catalog.versions)
+        return plan_epoch(source, memory, self.catalog.sinks(), batch_id, (span.start, span.end), items)
 
     def _refuse_divergence(self, source: SourceRecord, batch_id: int, span: LogRange) -> None:
         last = self.catalog.last_batch(source.id)
@@ -130,24 +142,43 @@ class EpochRunner:
             problem = f"Spark is at {spark}, the catalog at {catalog}"
             raise CheckpointDiverged(batch=batch_id, source=source.name, problem=problem)
 
+    def _write_quickly(self, plan: EpochPlan, quick: QuickRows) -> Written:
+        """One job: the rows to their segment, or only counted where nobody reads them."""
+        segment, rows = self._write(plan, quick.frame)
+        refused = quick.refused()
+        if refused and segment is not None:
+            self.storage.remove(segment)
+        return Written(segment, rows, refused, False)
+
     def _write_rows(self, plan: EpochPlan, decoded: DataFrame) -> Written:
-        """One job: the rows to their segment, or only counted where nobody reads them, and what it saw beside them."""
+        """The same with a closer look at every record that needs one, and what is seen beside."""
         observation = Observation()
         seen = decoded.observe(
             observation,
             F.max(F.col(ERROR).isNotNull()).alias("errors"),
             F.max(F.col(UNKNOWN)).alias("unknown"),
         )
-        good = seen.where(F.col(ERROR).isNull())
-        segment = self.storage.new_segment(plan.source.id, "segments") if plan.has_readers else None
-        if segment is None:
-            rows = good.count()
-        else:
-            good.select(f"{ROW}.*").write.mode("errorifexists").parquet(self.storage.path(segment))
-            rows = self.storage.rows(segment)
-        faults.reach("rows written")
+        segment, rows = self._write(plan, seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*"))
         found = observation.get
         return Written(segment, rows, bool(found["errors"]), bool(found["unknown"]))
+
+    def _write(self, plan: EpochPlan, rows: DataFrame) -> tuple[str | None, int]:
+        if not plan.has_readers:
+            counted = rows.count()
+            faults.reach("rows written")
+            return None, counted
+        segment = self.storage.new_segment(plan.source.id, "segments")
+        rows.write.mode("errorifexists").parquet(self.storage.path(segment))
+        faults.reach("rows written")
+        return segment, self.storage.rows(segment)
+
+    def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
+        """Whether records were refused only because the table lacks their versions: then the epoch runs again."""
+        if VERSION not in decoded.records.columns:
+            return False
+        known = [decoder.version for decoder in plan.table.decoders]
+        strangers = decoded.records.where(F.col(ERROR).isNotNull() & ~F.col(VERSION).isin(known))
+        return memory.meet(row[VERSION] for row in strangers.select(VERSION).distinct().limit(MOST_STAMPS).collect())
 
     def _evolve(self, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""
@@ -157,8 +188,10 @@ class EpochRunner:
         result = self.engine.propose(plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA)
         return isinstance(result, Applied)
 
-    def _commit(self, plan: EpochPlan, decoded: DataFrame, written: Written) -> int:
-        dead_segment, dead = self._write_dead_letters(plan, decoded) if written.has_errors else (None, 0)
+    def _commit(self, plan: EpochPlan, decoded: DataFrame | None, written: Written) -> int:
+        dead_segment, dead = None, 0
+        if decoded is not None and written.has_errors:
+            dead_segment, dead = self._write_dead_letters(plan, decoded)
         for segment in filter(None, (written.segment, dead_segment)):
             self.storage.sync(segment)
         faults.reach("files synced")
@@ -183,7 +216,7 @@ class EpochRunner:
     def _write_dead_letters(self, plan: EpochPlan, decoded: DataFrame) -> tuple[str, int]:
         """A second, small job, only for epochs that have some."""
         source = plan.source
-        refused = decoded.where(F.col(ERROR).isNotNull()).select(*DEAD_LETTER_COLUMNS, F.col(ERROR).alias("reason"))
+        refused = decoded.where(F.col(ERROR).isNotNull()).select(*RAW_COLUMNS, F.col(ERROR).alias("reason"))
         if option(source.options, "on_error") == "fail":
             first = refused.select("reason", "partition", "offset").first()
             where = f"{first['partition']} at {first['offset']}" if first else "the epoch"

@@ -45,6 +45,7 @@ REASONS = {
     "type": " is not a value of type ",
     "digits": " has more digits than this type keeps: ",
     "version": "unknown schema version ",
+    "suspect": "the message needs a closer look",
 }
 REASON, UNKNOWN_FIELDS = "reason", "unknown"
 

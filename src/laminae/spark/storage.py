@@ -6,6 +6,7 @@ What no committed epoch names does not exist: a crash leaves orphans, never half
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +37,10 @@ class Storage:
     def rows(self, segment: str) -> int:
         """Rows of a segment by its Parquet footers: exact however often a task was retried."""
         return sum(pq.read_metadata(file).num_rows for file in self._files(segment))
+
+    def remove(self, segment: str) -> None:
+        """Of an attempt that was given up."""
+        shutil.rmtree(self.home / segment, ignore_errors=True)
 
     def sync(self, segment: str) -> None:
         """Make a segment durable: its files, its directory, and the entry of the directory in its parent."""

@@ -228,7 +228,7 @@ def test_what_is_not_ours_and_stops_a_source_is_told_with_its_name(db, monkeypat
     def broken(*_):
         raise RuntimeError("a surprise")
 
-    monkeypatch.setattr("laminae.spark.json_records.decode", broken)
+    monkeypatch.setattr("laminae.spark.quick.decode", broken)
     db.insert("orders", [{"id": 1}])
     with pytest.raises(PipelineFailed, match="The stream of orders has stopped"):
         db.run()

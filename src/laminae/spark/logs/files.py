@@ -1,38 +1,58 @@
 """The log of a files source: each file of a directory is one item. JSON lines are read here, line by line, as bytes.
 
-Files that are not lines of bytes (CSV with its header, Parquet) are read by decoding, from `descriptors` of a range.
+Files that are not lines of bytes (CSV with its header, Parquet) are decoded by a reader, from `descriptors` of a range.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # the name that everyone gives it
 
-from laminae.errors import NotAvailable, SourceUnavailable
-from laminae.spark.logs.listing import FileList
-from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records, reading_many
+from laminae.errors import SourceUnavailable
+from laminae.spark.contract import RAW_COLUMNS, Decoded
+from laminae.spark.expression import Expression
+from laminae.spark.files.records import PATH, path_of, place_columns
+from laminae.spark.logs.listing import FileEntry, FileList
+from laminae.spark.logs.numbered import NumberedLog, as_newest, literal_path, no_records, reading_many
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from collections.abc import Sequence
 
-    from laminae.spark.contract import LogRange
-    from laminae.spark.logs.listing import FileEntry
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from laminae.codec.decoders import Decoder, DecoderTable
+    from laminae.spark.contract import LogRange, QuickRows
+    from laminae.spark.files.footers import Refused
     from laminae.spark.logs.tails import Settings
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DESCRIPTORS = pa.schema([("partition", pa.string()), ("item", pa.int64()), ("timestamp", pa.timestamp("us", "UTC"))])
+
+class FileReader(Protocol):
+    """Decodes files whose records are not lines of bytes; made for one source."""
+
+    def decoded(self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable) -> Decoded:
+        """The records of these files; one that cannot be read is one record without a value."""
+        ...
+
+    def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
+        """Dead letters that have a value, as records of the newest version of the table."""
+        ...
+
+    def grown(self, files: Sequence[FileEntry], decoder: Decoder) -> pa.Schema | Refused:
+        """The version's schema with what these files have beyond it, by a bounded part of each; no Spark is needed."""
+        ...
 
 
 class FilesLog(NumberedLog):
-    """Its settings have the `path` that is looked at and the `format` of the files in it."""
+    """Its settings have the `path` that is looked at. Without a reader its records are lines of JSON."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, reader: FileReader | None = None) -> None:
         super().__init__(settings)
         self._list = FileList(self._directory, settings["path"])
+        self.reader = reader
 
     def descriptors(self, span: LogRange) -> tuple[FileEntry, ...]:
         """The files of a range, each as it was when it was found; SourceUnavailable when one has changed since."""
@@ -40,20 +60,37 @@ class FilesLog(NumberedLog):
         if not items:
             return ()
         self._directory.items(items.stop)
-        found = tuple(self._list.entries(items))
+        found = tuple(entry for entry in self._list.entries(items) if entry.item not in span.refused)
         for entry in found:
             self._check(entry)
         return found
 
-    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
-        if self._settings["format"] != "json":
-            raise NotAvailable(
-                feature=f"Reading {self._settings['format']} files as lines",
-                problem=f"the records of source {self._directory.source} are not lines of bytes",
-                advice="Use format = 'json'.",
-            )
-        files = self.descriptors(span)
-        return _lines(spark, files) if files else no_records(spark)
+    def newest(self, count: int) -> tuple[FileEntry, ...]:
+        """The last files that are there now, oldest first; those that are gone again are left out."""
+        items = self._list.items(0)
+        found = (_as_it_is(entry) for entry in self._list.entries(range(max(0, items - count), items)))
+        return tuple(entry for entry in found if entry is not None)
+
+    def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
+        return lines(spark, self.descriptors(span), columns)
+
+    def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
+        if self.reader is None:
+            return super().decoded(spark, span, table)
+        return self.reader.decoded(spark, self.descriptors(span), table)
+
+    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        return super().quick_rows(spark, span, table) if self.reader is None else None
+
+    def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
+        if self.reader is None:
+            return super().decoded_again(letters, table)
+        newest = replace(table, decoders=table.decoders[-1:])
+        whole = letters.where(F.col("value").isNull()).select("item", "partition", "timestamp")
+        files = sorted((_named(row) for row in whole.distinct().collect()), key=lambda entry: entry.item)
+        again = self.reader.decoded(letters.sparkSession, files, newest)
+        rest = self.reader.decoded_again(as_newest(letters.where(F.col("value").isNotNull()), newest), newest)
+        return Decoded(again.records.union(rest), again.wanted)
 
     def _check(self, entry: FileEntry) -> None:
         """A record must be the same at every reading; a file that was appended to would have more of them."""
@@ -67,43 +104,32 @@ class FilesLog(NumberedLog):
             raise SourceUnavailable(source=self._directory.source, location=entry.path, problem=problem)
 
 
-def _lines(spark: SparkSession, files: tuple[FileEntry, ...]) -> DataFrame:
+def lines(spark: SparkSession, files: Sequence[FileEntry], columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
+    """The lines of these files as raw records. They have no offset: Spark does not say where in its file one begins."""
+    if not files:
+        return no_records(spark)
     with reading_many(spark, len(files)):
         # A newline alone ends a line: a carriage return may stand between two tokens of a document.
         text = spark.read.option("lineSep", "\n").text([literal_path(entry.path) for entry in files])
-    if len(files) == 1:
-        entry = files[0]
-        return _raw(text, F.lit(entry.path), F.lit(entry.item), F.lit(_instant(entry)))
-    described = spark.createDataFrame(_table(files))
-    read = text.select("value", _path_of(F.col("_metadata.file_path")).alias("partition"))
-    joined = read.join(F.broadcast(described), "partition", "left")
-    unknown = F.raise_error(F.concat(F.lit("laminae: not a file of this epoch: "), F.col("partition")))
-    return _raw(joined, F.col("partition"), F.coalesce("item", unknown.cast("bigint")), F.col("timestamp"))
+    read = text.select("value", path_of(Expression("_metadata.file_path")).column.alias(PATH))
+    raw = {
+        "key": F.lit(None).cast("binary"),
+        "value": F.col("value").cast("binary"),
+        "offset": F.lit(None).cast("bigint"),
+        **{name: made.column for name, made in place_columns(files).items()},
+    }
+    return read.select(*(raw[name].alias(name) for name in RAW_COLUMNS if name in columns))
 
 
-def _raw(lines: DataFrame, partition: Column, item: Column, timestamp: Column) -> DataFrame:
-    """RAW_SCHEMA. Lines have no offset: Spark does not say where in its file one begins."""
-    return lines.select(
-        F.lit(None).cast("binary").alias("key"),
-        F.col("value").cast("binary").alias("value"),
-        partition.alias("partition"),
-        F.lit(None).cast("bigint").alias("offset"),
-        item.cast("bigint").alias("item"),
-        timestamp.alias("timestamp"),
-        F.lit(None).cast("int").alias("version"),
-    )
+def _as_it_is(entry: FileEntry) -> FileEntry | None:
+    try:
+        status = os.stat(entry.path)
+    except OSError:
+        return None
+    return replace(entry, size=status.st_size, modified=status.st_mtime_ns // 1000)
 
 
-def _path_of(uri: Column) -> Column:
-    """Spark names a file by its percent-encoded URI, in which a plus sign stands for itself."""
-    decoded = F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))
-    return F.regexp_replace(decoded, "^file:/+", "/")
-
-
-def _table(files: tuple[FileEntry, ...]) -> pa.Table:
-    rows = [{"partition": entry.path, "item": entry.item, "timestamp": _instant(entry)} for entry in files]
-    return pa.Table.from_pylist(rows, _DESCRIPTORS)
-
-
-def _instant(entry: FileEntry) -> datetime:
-    return _EPOCH + timedelta(microseconds=entry.modified)
+def _named(letter: Row) -> FileEntry:
+    """The file of a letter as it is now: it may have been mended. One that is gone cannot be read, and says so."""
+    entry = FileEntry(letter["item"], letter["partition"], 0, 0)
+    return _as_it_is(entry) or entry

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.spark.contract import RAW_SCHEMA
+from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.json_records import json_records
 from laminae.spark.logs.head import offset_text
 from laminae.spark.logs.stream import log_stream
 from laminae.spark.logs.tails import log_at, open_tail
+from laminae.spark.quick import quick_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
-    from laminae.spark.contract import Decoded, LogRange
+    from laminae.spark.contract import Decoded, LogRange, QuickRows
     from laminae.spark.logs.tails import Settings
 
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -52,12 +54,15 @@ class NumberedLog:
     def stream(self, spark: SparkSession) -> DataFrame:
         return log_stream(spark, self._settings)
 
-    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
-        """The raw records of a range (RAW_SCHEMA)."""
+    def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
+        """The raw records of a range (RAW_SCHEMA), with these columns at least."""
         raise NotImplementedError
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         return json_records(self.read(spark, span), table)
+
+    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        return quick_rows(spark, table, partial(self.read, spark, span))
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         return json_records(as_newest(letters, table), table)

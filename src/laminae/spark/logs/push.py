@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from laminae.spark.contract import RAW_SCHEMA
+from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.logs.head import Head, log_directory, sync_directory
 from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records, reading_many
 from laminae.spark.logs.rows import documents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.catalog.model import SourceRecord
@@ -54,7 +56,7 @@ def append(source: SourceRecord, home: str, rows: Rows, version: int | None) -> 
 class PushLog(NumberedLog):
     """Reads the files of a range; they hold raw records as they are read."""
 
-    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
+    def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
         items = self._items(span)
         if not items:
             return no_records(spark)

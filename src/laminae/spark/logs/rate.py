@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name that everyone gives it
 
+from laminae.spark.contract import RAW_COLUMNS
 from laminae.spark.logs.numbered import NumberedLog, no_records
 from laminae.spark.logs.tails import SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.spark.contract import LogRange
@@ -21,7 +24,7 @@ JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS
 class RateLog(NumberedLog):
     """Its settings have `rows_per_second` and `created`, the microseconds since 1970 at which it began."""
 
-    def read(self, spark: SparkSession, span: LogRange) -> DataFrame:
+    def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
         items = self._items(span)
         speed = int(self._settings["rows_per_second"])
         if not items or not speed:

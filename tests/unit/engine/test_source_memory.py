@@ -1,0 +1,108 @@
+"""Which decoders an epoch is planned with: those in force over its range, and those of stamps that come up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from laminae.catalog.model import SourceRecord, VersionRecord
+from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, plan_epoch
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+def source(version, connector="push"):
+    options = (("connector", connector),)
+    return SourceRecord(1, "s", version, SCHEMA, 2, options, (), None, None, NOW, 1)
+
+
+def versions(*positions):
+    return [
+        VersionRecord(1, number, SCHEMA, "DDL", "NONE", False, None, None, position, NOW)
+        for number, position in enumerate(positions, 1)
+    ]
+
+
+def memory_of(*positions, connector="push"):
+    memory = SourceMemory()
+    memory.learn(source(len(positions), connector), lambda _: versions(*positions))
+    return memory
+
+
+def decoders(memory, items, connector="push"):
+    return [d.version for d in memory.table(source(len(memory.versions), connector), items).decoders]
+
+
+def test_unstamped_records_need_the_versions_in_force_over_their_range_alone():
+    memory = memory_of("0", "10", "20", "30", connector="files")
+    assert decoders(memory, range(12, 15), "files") == [2]
+    assert decoders(memory, range(12, 21), "files") == [2, 3]
+    assert decoders(memory, range(20, 21), "files") == [3]
+
+
+def test_a_version_without_a_place_holds_from_the_first_item():
+    memory = memory_of("0", None, None, connector="files")
+    assert decoders(memory, range(7, 9), "files") == [3]
+    plan = plan_epoch(source(3, "files"), memory, (), 0, ("a", "b"), range(7, 9))
+    assert [(place.version, place.position) for place in plan.positions] == [(2, "7"), (3, "7")]
+
+
+def test_a_stamped_log_is_read_with_the_newest_version_too():
+    assert decoders(memory_of("0", "10"), range(5)) == [1, 2]
+
+
+def test_stamps_that_came_up_are_decoded_in_the_epochs_that_follow():
+    memory = memory_of("0", "10", "20")
+    assert decoders(memory, range(20, 21)) == [3]
+    assert memory.meet([1])
+    assert decoders(memory, range(20, 21)) == [1, 3]
+    assert not memory.meet([1])
+
+
+def test_a_stamp_that_names_no_version_is_not_remembered():
+    memory = memory_of("0")
+    assert not memory.meet([0, 2, 99, -1])
+
+
+def test_only_the_last_stamps_are_remembered():
+    memory = memory_of(*(str(number) for number in range(MOST_STAMPS + 5)))
+    memory.meet(range(1, MOST_STAMPS + 4))
+    assert len(memory.stamps) == MOST_STAMPS
+    assert 1 not in memory.stamps
+
+
+def test_the_same_table_object_serves_every_epoch_until_something_changes():
+    memory = memory_of("0", "10")
+    first = memory.table(source(2), range(10, 11))
+    assert memory.table(source(2), range(11, 14)) is first
+    memory.meet([1])
+    assert memory.table(source(2), range(14, 15)) is not first
+
+
+def test_placed_versions_are_not_read_again():
+    memory = memory_of("0", "10")
+
+    def unexpected(_):
+        pytest.fail("the versions were read again")
+
+    memory.learn(source(2), unexpected)
+
+
+def test_a_version_that_had_no_place_and_a_new_one_are_read_again():
+    memory = memory_of("0", None)
+    memory.learn(source(2), lambda _: versions("0", "4"))
+    assert memory.versions[-1].position == "4"
+    memory.learn(source(3), lambda _: versions("0", "4", None))
+    assert len(memory.versions) == 3
+
+
+def test_a_closer_look_lasts_for_some_epochs():
+    memory = memory_of("0")
+    assert not memory.looks_closer(3)
+    memory.look_closer(3)
+    assert memory.looks_closer(3)
+    assert memory.looks_closer(3 + CLOSER_EPOCHS)
+    assert not memory.looks_closer(4 + CLOSER_EPOCHS)

@@ -1,0 +1,195 @@
+"""The Debezium envelope of one change: written as Debezium writes it, read from whatever Connect sends.
+
+Whole changelogs are written by `debezium_batch.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
+
+import orjson
+
+from laminae.errors import InvalidChangeEvent
+from laminae.zset.json_text import Json, plain
+from laminae.zset.operation import CdcOperation
+from laminae.zset.record import ChangelogRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Row = TypeVar("Row")
+Nulls = Literal["omit", "explicit"]
+"""Whether a missing `before` or `after` is left out or written as null."""
+
+CREATE, UPDATE, DELETE, READ, TRUNCATE, MESSAGE = "c", "u", "d", "r", "t", "m"
+OPERATIONS: dict[str, str] = {
+    CREATE: "created",
+    UPDATE: "updated",
+    DELETE: "deleted",
+    READ: "read by a snapshot",
+    TRUNCATE: "the table was emptied",
+    MESSAGE: "a message in the log, no row",
+}
+NEEDS_AFTER = frozenset({CREATE, UPDATE, READ})
+
+
+@dataclass(frozen=True, slots=True)
+class CdcSource:
+    """Where a change comes from. `extra` holds what else the connector says: lsn, snapshot, ts_ms and the like."""
+
+    name: str
+    db: str
+    table: str
+    sequence: int | str | None = 0
+    extra: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def to_dict(self) -> dict[str, Json]:
+        return {**self.extra, "name": self.name, "db": self.db, "table": self.table, "sequence": self.sequence}
+
+    def to_json(self) -> str:
+        return orjson.dumps(self.to_dict()).decode()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Json]) -> CdcSource:
+        own = ("name", "db", "table", "sequence")
+        name, db, table = (str(given.get(key) or "") for key in own[:3])
+        sequence = cast("int | str | None", given.get("sequence"))
+        return cls(name, db, table, sequence, {key: value for key, value in given.items() if key not in own})
+
+
+@dataclass(frozen=True, slots=True)
+class CdcEnvelope(Generic[Row]):
+    """One event. `before` and `after` are None where the event does not have them."""
+
+    op: str
+    ts_ms: int
+    source: CdcSource
+    before: Row | None = None
+    after: Row | None = None
+    ts_us: int | None = None
+    ts_ns: int | None = None
+    transaction: Mapping[str, Json] | None = None
+    message: Mapping[str, Json] | None = None
+
+    def __post_init__(self) -> None:
+        if self.op not in OPERATIONS:
+            raise _invalid("op", f"{self.op!r} is not an operation")
+        if self.op in NEEDS_AFTER and self.after is None:
+            raise _invalid("after", f"a row was {OPERATIONS[self.op]} and is not given")
+
+    @classmethod
+    def insert(cls, after: Row, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
+        return cls(CREATE, ts_ms, source, after=after)
+
+    @classmethod
+    def update(cls, before: Row | None, after: Row, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
+        return cls(UPDATE, ts_ms, source, before, after)
+
+    @classmethod
+    def delete(cls, before: Row | None, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
+        return cls(DELETE, ts_ms, source, before)
+
+    @classmethod
+    def read(cls, after: Row, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
+        """A row that a snapshot found."""
+        return cls(READ, ts_ms, source, after=after)
+
+    def to_json(self, nulls: Nulls = "omit") -> str:
+        return encode(self, orjson.Fragment(self.source.to_json()), nulls).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CdcEnvelope[dict[str, Json]]:
+        """An event with or without its `schema` and `payload` wrapper; a tombstone is not an event."""
+        found = read_event(text)
+        if found is None:
+            raise _invalid("the value", "a tombstone, which carries no change")
+        return found
+
+    def changes(self) -> tuple[ChangelogRecord[Row], ...]:
+        """As weighted rows at the time of the event. What is missing is left out: then the old row is with whoever
+        keeps the table."""
+        match self.op, self.before, self.after:
+            case "u", before, after:
+                old = () if before is None else (ChangelogRecord(before, -1, self.ts_ms, CdcOperation.UPDATE_BEFORE),)
+                return (*old, ChangelogRecord(cast(Row, after), 1, self.ts_ms, CdcOperation.UPDATE_AFTER))
+            case "d", before, _ if before is not None:
+                return (ChangelogRecord.delete(before, self.ts_ms),)
+            case (("c" | "r"), _, after):
+                return (ChangelogRecord.insert(cast(Row, after), self.ts_ms),)
+        return ()
+
+
+def encode(envelope: CdcEnvelope[Row], source: orjson.Fragment, nulls: Nulls) -> bytes:
+    """The event as JSON. NULL columns inside a row are always written."""
+    found: dict[str, object] = {}
+    for name, row in (("before", envelope.before), ("after", envelope.after)):
+        if row is not None or nulls == "explicit":
+            found[name] = plain(row)
+    found["source"] = source
+    found["op"] = envelope.op
+    found["ts_ms"] = envelope.ts_ms
+    for name in ("ts_us", "ts_ns", "transaction", "message"):
+        if (value := getattr(envelope, name)) is not None:
+            found[name] = value
+    return orjson.dumps(found)
+
+
+def encode_many(envelopes: Iterable[CdcEnvelope[Row]], nulls: Nulls = "omit") -> list[bytes]:
+    """The same for many; the text of a source is made once for each run of events from it."""
+    found: list[bytes] = []
+    source: CdcSource | None = None
+    for envelope in envelopes:
+        if envelope.source is not source:
+            source, text = envelope.source, orjson.Fragment(envelope.source.to_json())
+        found.append(encode(envelope, text, nulls))
+    return found
+
+
+def read_event(value: str | bytes | None) -> CdcEnvelope[dict[str, Json]] | None:
+    """One message of a topic; None for a tombstone."""
+    if value is None or not value.strip():
+        return None
+    try:
+        given = orjson.loads(value)
+    except orjson.JSONDecodeError as problem:
+        raise _invalid("the value", f"it is not JSON: {problem}") from None
+    if isinstance(given, dict) and "payload" in given and "op" not in given:
+        given = given["payload"]
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise _invalid("the value", f"a {type(given).__name__} where an event was expected")
+    op = given.get("op")
+    if not isinstance(op, str):
+        raise _invalid("op", "it is missing" if op is None else f"{op!r} is not text")
+    source = CdcSource.of(_object(given, "source") or {})
+    return CdcEnvelope(
+        op,
+        _integer(given, "ts_ms") or cast(int, _integer(source.extra, "ts_ms")) or 0,
+        source,
+        _object(given, "before"),
+        _object(given, "after"),
+        _integer(given, "ts_us"),
+        _integer(given, "ts_ns"),
+        _object(given, "transaction"),
+        _object(given, "message"),
+    )
+
+
+def _object(given: Mapping[str, Json], name: str) -> dict[str, Json] | None:
+    found = given.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise _invalid(name, f"a {type(found).__name__} where an object was expected")
+    return found
+
+
+def _integer(given: Mapping[str, Json], name: str) -> int | None:
+    found = given.get(name)
+    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+        raise _invalid(name, f"{found!r} is not an integer")
+    return found
+
+
+def _invalid(path: str, problem: str) -> InvalidChangeEvent:
+    return InvalidChangeEvent(path=path, problem=problem, operations=", ".join(OPERATIONS))

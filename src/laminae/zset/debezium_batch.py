@@ -1,0 +1,126 @@
+"""A changelog table as Debezium messages, column by column: no Python object for a row is ever made.
+
+-U and +U side by side are one `u`, a -U alone is a `d`, several copies are several events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
+from laminae.zset.debezium import CREATE, DELETE, UPDATE
+from laminae.zset.json_text import joined, row_texts
+from laminae.zset.operation import CODES, CdcOperation
+from laminae.zset.rows import row_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laminae.zset.buffer import Codes
+    from laminae.zset.debezium import CdcSource, Nulls
+    from laminae.zset.wide import Bools, Int64s
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """Message keys and values as JSON text; a NULL value is a tombstone, the keys are NULL when there is no key."""
+
+    keys: pa.Array
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Events:
+    """For each event its operation and the rows of the table that are its images, or -1."""
+
+    ops: Sequence[str]
+    before: Int64s
+    after: Int64s
+
+
+def encode_changelog(
+    table: pa.Table,
+    source: CdcSource,
+    key: Sequence[str] = (),
+    nulls: Nulls = "omit",
+    tombstones: bool = False,
+    ts_ms: int | None = None,
+) -> Messages:
+    """The messages of a changelog, in its order.
+
+    Times are those of `_timestamp` (integers are milliseconds) unless `ts_ms` is given. Tombstones follow each `d` and
+    need a key.
+    """
+    if tombstones and not key:
+        raise ValueError("a tombstone needs a message key")
+    for name in key:
+        required(table, name)
+    events = _events(table, key)
+    rows = row_texts(table, data_columns(table))
+    images = [
+        _image(name, rows, places, nulls) for name, places in (("before", events.before), ("after", events.after))
+    ]
+    main = np.where(events.after == _NONE, events.before, events.after)
+    times = pa.scalar(str(ts_ms)) if ts_ms is not None else _times(table).take(pa.array(main))
+    ops = pa.array(events.ops, pa.large_string())
+    tail = f'"source":{source.to_json()},"op":"'
+    values = joined("{", *images, tail, ops, '","ts_ms":', times.cast(pa.large_string()), "}")
+    keys = row_texts(table, key).take(pa.array(main)) if key else pa.nulls(len(values), pa.large_string())
+    return _with_tombstones(keys, values, events) if tombstones else Messages(keys, values)
+
+
+def _events(table: pa.Table, key: Sequence[str]) -> _Events:
+    """Pair what belongs together, then repeat each event as often as its weight says."""
+    codes, weights = codes_of(table), weights_of(table)
+    follows = _is_second_of_two(codes, weights)
+    is_pair = follows
+    if key and bool(follows.any()):
+        numbers = row_groups(table, key).numbers
+        is_pair = follows & (numbers == np.roll(numbers, 1))
+    is_first = np.roll(is_pair, -1)
+    places = np.arange(table.num_rows)
+    # A +U without its -U is an update whose old row is not known; behind a -U of another key it is a new row.
+    is_update = is_pair | ((codes == CODES[CdcOperation.UPDATE_AFTER]) & ~follows)
+    ops = np.where(codes < 0, DELETE, np.where(is_update, UPDATE, CREATE))
+    before = np.where(is_pair, places - 1, np.where(codes < 0, places, _NONE))
+    after = np.where(codes > 0, places, _NONE)
+    chosen = np.repeat(np.flatnonzero(~is_first), np.abs(weights[~is_first]))
+    return _Events(ops[chosen].tolist(), before[chosen], after[chosen])
+
+
+def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:
+    """+U directly behind -U with as many copies."""
+    found = np.zeros(len(codes), dtype=np.bool_)
+    is_before, is_after = codes == CODES[CdcOperation.UPDATE_BEFORE], codes == CODES[CdcOperation.UPDATE_AFTER]
+    found[1:] = is_before[:-1] & is_after[1:] & (weights[:-1] == -weights[1:])
+    return found
+
+
+def _image(name: str, rows: pa.Array, places: Int64s, nulls: Nulls) -> pa.Array:
+    """`"before":{...},` or nothing; with explicit nulls `"before":null,`."""
+    texts = joined(f'"{name}":', rows.take(pa.array(places, mask=places == _NONE)), ",")
+    return pc.fill_null(texts, f'"{name}":null,' if nulls == "explicit" else "")
+
+
+def _times(table: pa.Table) -> pa.Array:
+    """In milliseconds."""
+    column = required(table, TIMESTAMP).combine_chunks()
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    return column.cast(pa.int64())
+
+
+def _with_tombstones(keys: pa.Array, values: pa.Array, events: _Events) -> Messages:
+    """Each `d` twice, the second time without its value."""
+    is_delete = np.array([op == DELETE for op in events.ops], dtype=np.bool_)
+    places = np.repeat(np.arange(len(values)), 1 + is_delete)
+    is_tombstone = np.zeros(len(places), dtype=np.bool_)
+    is_tombstone[1:] = places[1:] == places[:-1]
+    return Messages(keys.take(pa.array(places)), values.take(pa.array(places, mask=is_tombstone)))

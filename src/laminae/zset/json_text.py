@@ -1,0 +1,157 @@
+"""Values and whole columns as JSON text, without losing anything JSON has no word for.
+
+Decimals are strings of plain digits, instants and dates ISO 8601, bytes base64, NaN and infinities the strings that
+Spark reads back as such (orjson alone would write null for them).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_TEXT = pa.large_string()
+_MUST_BE_ESCAPED = r'[\x00-\x1f"\\]'
+
+
+def plain(value: object) -> Json | orjson.Fragment:
+    """The value in terms of JSON."""
+    match value:
+        case None | bool() | str() | orjson.Fragment():
+            return value
+        case float() | np.floating():
+            return float(value) if math.isfinite(value) else _spoken(float(value))
+        case int() | np.integer():
+            return int(value)
+        case Mapping():
+            return {str(name): plain(inner) for name, inner in value.items()}  # type: ignore[misc]  # no fragment inside
+        case list() | tuple():
+            return [plain(inner) for inner in value]  # type: ignore[misc]  # no fragment inside
+        case Decimal():
+            return format(value, "f")
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode("ascii")
+        case datetime():
+            return _instant(value)
+        case date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value // timedelta(microseconds=1)
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _spoken(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _instant(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat(timespec="microseconds")
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def row_texts(table: pa.Table, names: Sequence[str]) -> pa.Array:
+    """One JSON object for each row, with these columns; a NULL is written as null."""
+    parts: list[pa.Array | pa.Scalar] = []
+    for i, name in enumerate(names):
+        parts.append(_scalar(("{" if i == 0 else ",") + orjson.dumps(name).decode() + ":"))
+        parts.append(column_texts(table.column(name)))
+    if not parts:
+        return pa.array(["{}"] * table.num_rows, _TEXT)
+    return joined(*parts, _scalar("}"))
+
+
+def joined(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
+    """Texts side by side; a single text stands in every row."""
+    return pc.binary_join_element_wise(
+        *(_scalar(part) if isinstance(part, str) else part for part in parts), _scalar("")
+    )
+
+
+def column_texts(column: pa.ChunkedArray) -> pa.Array:
+    """The JSON text of each value."""
+    array = column.combine_chunks()
+    return pc.fill_null(_texts(array), "null")
+
+
+def _texts(array: pa.Array) -> pa.Array:
+    """As `column_texts`, NULL where the value is."""
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return array.cast(_TEXT)
+    if pa.types.is_floating(kind):
+        return _float_texts(array)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _string_texts(array.cast(_TEXT))
+    if pa.types.is_timestamp(kind):
+        instants = array.cast(pa.timestamp(kind.unit, None if kind.tz is None else "UTC"))
+        return _quoted(pc.replace_substring(instants.cast(_TEXT), " ", "T"))
+    if pa.types.is_date(kind):
+        return _quoted(array.cast(_TEXT))
+    return _one_by_one(array)
+
+
+def _float_texts(array: pa.Array) -> pa.Array:
+    values = array.fill_null(0).to_numpy(zero_copy_only=False)
+    # Numbers have no comma, so one call for all of them can be cut apart again.
+    texts = orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY).decode()[1:-1].split(",") if len(values) else []
+    for place in np.flatnonzero(~np.isfinite(values)).tolist():
+        texts[place] = f'"{_spoken(float(values[place]))}"'
+    return pc.if_else(array.is_valid(), pa.array(texts, _TEXT), pa.scalar(None, _TEXT))
+
+
+def _string_texts(array: pa.Array) -> pa.Array:
+    found = _quoted(array)
+    special = np.flatnonzero(np.asarray(pc.match_substring_regex(array, _MUST_BE_ESCAPED).fill_null(False)))
+    if not len(special):
+        return found
+    escaped = [orjson.dumps(text).decode() for text in array.take(pa.array(special)).to_pylist()]
+    mask = np.zeros(len(array), dtype=np.bool_)
+    mask[special] = True
+    return pc.replace_with_mask(found, pa.array(mask), pa.array(escaped, _TEXT))
+
+
+def _one_by_one(array: pa.Array) -> pa.Array:
+    """Decimals, bytes and nested values."""
+    texts = [
+        None if value is None else orjson.dumps(plain(_as_mapping(value, array.type))).decode()
+        for value in array.to_pylist()
+    ]
+    return pa.array(texts, _TEXT)
+
+
+def _as_mapping(value: object, kind: pa.DataType) -> object:
+    """Arrow gives maps as lists of pairs; JSON has objects for them."""
+    match value:
+        case list() if pa.types.is_map(kind):
+            return {_name(key): _as_mapping(inner, kind.item_type) for key, inner in value}
+        case list():
+            return [_as_mapping(inner, kind.value_type) for inner in value]
+        case dict():
+            return {name: _as_mapping(inner, kind.field(name).type) for name, inner in value.items()}
+    return value
+
+
+def _name(key: object) -> str:
+    return key if isinstance(key, str) else str(plain(key))
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    return joined('"', texts, '"')
+
+
+def _scalar(text: str) -> pa.Scalar:
+    return pa.scalar(text, _TEXT)

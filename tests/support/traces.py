@@ -161,3 +161,17 @@ def _hashable(value):
 
 def rows_of(batches) -> Counter:
     return Counter(frozen(row) for batch in batches for row in batch.to_pylist())
+
+
+def upsert_delta(table, events, hashed=spread_hash) -> pa.Table:
+    """`events` are (row, is it a delete, order[, sequence]), in any order."""
+    own = {"_hash": pa.int64(), "_order": pa.int64(), "_deleted": pa.bool_()}
+    if table.sequence is not None:
+        own["_sequence"] = table.sequence
+    made = []
+    for row, deleted, order, *sequence in events:
+        key = tuple(row[name] for name in table.keys)
+        found = {**row, "_hash": hashed(key), "_order": order, "_deleted": deleted}
+        made.append({**found, "_sequence": sequence[0]} if sequence else found)
+    fields = [field.with_nullable(True) for field in table.columns]
+    return pa.Table.from_pylist(made, schema=pa.schema([*fields, *(pa.field(*item) for item in own.items())]))

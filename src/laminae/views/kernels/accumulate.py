@@ -27,6 +27,7 @@ from laminae.views.kernels.aggregates import (
 )
 from laminae.views.kernels.value_sets import value_set_after
 from laminae.zset.exact_float import FloatSums
+from laminae.zset.wide import WideInts
 from laminae.zset.wide_values import of_columns, of_parts, to_columns
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from laminae.trace.spec import TraceSpec
     from laminae.trace.store import RunStore
     from laminae.views.kernels.delta import Delta
-    from laminae.zset.wide import Bools, Int64s, WideInts
+    from laminae.zset.wide import Bools, Int64s
 
 State = dict[str, pa.Array]
 
@@ -66,8 +67,8 @@ def accumulated(
             count = _count(found, old, delta)
             return Accumulated({f"{found.id}_n": pa.array(count)}, count != 0)
         case IntegerTotal():
-            parts = [delta.sums(f"{found.id}_{part}") for part in ("lo", "hi")]
-            return _total(found, old, delta, of_parts(parts))
+            low, high = (delta.sums(f"{found.id}_{half}") for half in ("lo", "hi"))
+            return _total(found, old, delta, _joined_halves(low, high))
         case DecimalTotal():
             return _total(found, old, delta, delta.decimal_sums(f"{found.id}_sum"))
         case FloatTotal():
@@ -93,6 +94,12 @@ def _total(
     count = _count(found, old, delta)
     columns = dict(zip(names, [pa.array(count), *to_columns(total)], strict=True))
     return Accumulated(columns, (count != 0) | ~total.is_zero())
+
+
+def _joined_halves(low: Int64s, high: Int64s) -> WideInts:
+    """high * 2**32 + low by shifts: `of_parts` multiplies, which took a fifth of an epoch of 46,000 groups."""
+    upper = np.stack([(high << 32).view(np.uint64), (high >> 32).view(np.uint64)])
+    return WideInts(upper) + WideInts.of_int64(low)
 
 
 def _float_total(

@@ -48,8 +48,10 @@ def step(aggregate: Aggregate, table: pa.Table, manifest: Manifest, store: RunSt
         holds |= after.holds
         manifest = manifest.with_runs(found.id, after.runs)
     holds |= aggregate.is_global
-    old, new = _shown(aggregate, before.payload, before.live, delta), _shown(aggregate, state, holds, delta)
-    unchanged = all_same(old.columns, new.columns, len(delta))
+    keys = _keys(aggregate, delta.groups)
+    old = _shown(aggregate, before.payload, before.live, delta, keys)
+    new = _shown(aggregate, state, holds, delta, keys)
+    unchanged = all_same(old.columns[len(keys) :], new.columns[len(keys) :], len(delta))
     shown = changes(aggregate.fields, old, new, unchanged)
     batch = _state_rows(aggregate, delta, before, state, holds)
     manifest = manifest.with_runs(GROUPS, append(store, trace, manifest.runs(GROUPS), batch))
@@ -77,10 +79,12 @@ def rows(aggregate: Aggregate, manifest: Manifest, store: RunStore) -> Iterator[
             yield found
 
 
-def _shown(aggregate: Aggregate, state: Mapping[str, pa.Array], exists: Bools, delta: Delta) -> Rows:
+def _shown(
+    aggregate: Aggregate, state: Mapping[str, pa.Array], exists: Bools, delta: Delta, keys: list[pa.Array]
+) -> Rows:
     visible = exists & _is_visible(aggregate, state) if not aggregate.is_global else exists
     found = outputs(aggregate, state, visible, delta.groups)
-    return Rows(visible, [*_keys(aggregate, delta.groups), *found])
+    return Rows(visible, [*keys, *found])
 
 
 def _is_visible(aggregate: Aggregate, state: Mapping[str, pa.Array]) -> Bools:

@@ -34,16 +34,18 @@ def changes_schema(fields: Sequence[pa.Field]) -> pa.Schema:
 def changes(fields: Sequence[pa.Field], old: Rows, new: Rows, unchanged: Bools) -> pa.RecordBatch:
     """In the order of the keys. `unchanged` is asked only where both rows are visible."""
     stays = old.visible & new.visible & unchanged
-    gone, come = np.flatnonzero(old.visible & ~stays), np.flatnonzero(new.visible & ~stays)
-    order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
-    codes = np.concatenate(
-        [np.where(new.visible[gone], _BEFORE, _DELETE), np.where(old.visible[come], _AFTER, _INSERT)]
-    )[order]
-    before, after, merged = pa.array(gone), pa.array(come), pa.array(order)
+    is_gone, is_come = old.visible & ~stays, new.visible & ~stays
+    keys = np.repeat(np.arange(len(stays)), is_gone.astype(np.int64) + is_come)
+    # A key's second row, or its only one when nothing goes, is the new one.
+    is_new = np.zeros(len(keys), dtype=np.bool_)
+    is_new[1:] = keys[1:] == keys[:-1]
+    is_new |= ~is_gone[keys]
+    is_update = old.visible[keys] & new.visible[keys]
+    codes = np.where(is_new, np.where(is_update, _AFTER, _INSERT), np.where(is_update, _BEFORE, _DELETE))
+    same, either = pa.array(keys), pa.array(keys + is_new * len(stays))
     columns = [
-        pa.concat_arrays([a.take(before), b.take(after)]).take(merged)
+        a.take(same) if a is b else pa.concat_arrays([a, b]).take(either)
         for a, b in zip(old.columns, new.columns, strict=True)
     ]
-    weights = np.where((codes == _DELETE) | (codes == _BEFORE), -1, 1)
-    own = [OPERATIONS.take(pa.array(codes)), pa.array(weights)]
+    own = [OPERATIONS.take(pa.array(codes)), pa.array(np.where(is_new, 1, -1))]
     return pa.RecordBatch.from_arrays([*own, *columns], schema=changes_schema(fields))

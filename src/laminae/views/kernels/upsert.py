@@ -88,9 +88,13 @@ def _same_row(table: KeyedTable, events: Events) -> Bools:
 
 def _rows(table: KeyedTable, events: Events) -> tuple[Rows, Rows]:
     keys = dict(zip(table_trace(table).keys, events.keys.keys, strict=True))
-    old, new = ({**keys, **found} for found in (events.before.payload, events.payload))
-    columns = ([found[field.name].cast(field.type) for field in table.columns] for found in (old, new))
-    return Rows(events.before.live, next(columns)), Rows(~events.deleted, next(columns))
+    kinds = {field.name: field.type for field in table.columns}
+    same = {name: column.cast(kinds[name]) for name, column in keys.items()}
+    old, new = (
+        [same[name] if name in same else found[name].cast(kind) for name, kind in kinds.items()]
+        for found in (events.before.payload, events.payload)
+    )
+    return Rows(events.before.live, old), Rows(~events.deleted, new)
 
 
 def _state(table: KeyedTable, events: Events) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from laminae.catalog.model import HistoryRow
+    from laminae.catalog.model import HistoryRow, SourceRecord
     from laminae.catalog.port import Catalog
+    from laminae.engine.ports import FoundSchema
     from laminae.spark.epoch import Replayed
     from laminae.spark.pipeline import Pipeline
     from laminae.spark.runtime import Runtime
@@ -65,7 +67,7 @@ class Database:
     ) -> None:
         self.home = home
         self._catalog = catalog
-        self._engine = Engine(catalog)
+        self._engine = Engine(catalog, {"files": _FilesFinder(self)})
         self._spark, self._jars, self._config = spark, jars, config
         self._runtime: Runtime | None = None
 
@@ -145,6 +147,13 @@ class Database:
             self._runtime = Runtime(self.home, self._catalog, self._engine, self._jars, self._config, given)
         return self._runtime
 
+    def _find_schema(self, source: SourceRecord) -> FoundSchema:
+        """What the files of a source have beyond its schema; Spark starts only where they are JSON."""
+        from laminae.spark.files.finder import FilesFinder
+
+        runtime = self._on_spark()
+        return FilesFinder(self._catalog, str(runtime.storage.home), lambda: runtime.spark).find(source)
+
     def _answer(self, statement: ddl.Statement) -> Result:
         match statement:
             case ddl.Query():
@@ -206,3 +215,13 @@ class Database:
         changes = "; ".join(f"{change.column_name}: {describe_change(change)}" for change in plan.changes)
         detail = changes or "; ".join(plan.notes) or plan.action
         return table_of(DONE, [(STATUS[plan.outcome], plan.target, plan.version, detail)])
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesFinder:
+    """Loads Spark's package only when a REFRESH asks for it."""
+
+    database: Database
+
+    def find(self, source: SourceRecord) -> FoundSchema:
+        return self.database._find_schema(source)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
@@ -23,7 +23,7 @@ from laminae.schema.defaults import check_defaults
 from laminae.schema.describe import describe_change, history_change
 from laminae.schema.diff import diff_schemas
 from laminae.schema.evolvable import EvolutionTrigger
-from laminae.schema.identity import assign_ids, rewrite, without_ids
+from laminae.schema.identity import assign_ids, rewrite, with_outside_ids, without_ids
 from laminae.views.dependencies import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -64,16 +64,18 @@ def plan_evolution(
     """What becomes of `proposal`; `history` holds the source's schemas, oldest first, the last in force."""
     mode, rules = compatibility_of(source.options), rules_of(source.options)
     asked = _asked(source, proposal)
-    if not asked:
+    # Who finds a schema outside may know the ids its columns have there, by which a later rename is recognised.
+    learned = with_outside_ids(source.schema, proposal.schema)
+    if not asked and learned.equals(source.schema, check_metadata=True):
         return Plan(action, source.name, Outcome.NOTHING, notes=("the schema is already so",))
     # Against older versions a new column must have its number: by name alone it would be taken for a dropped one.
     judged, _ = assign_ids(apply_changes(source.schema, asked), source.next_column_id)
     verdict = judge(asked, columns_of(judged), history, mode, rules)
-    evolved, next_id = numbered(source, asked)
+    evolved, next_id = numbered(replace(source, schema=learned), asked)
     check_defaults(columns_of(evolved))
     changes = diff_schemas(source.schema, evolved)
     refusal = _refusal(source, evolved, verdict, proposal, views)
-    outcome = _outcome(source, verdict, proposal, refusal)
+    outcome = _outcome(source, verdict, proposal, refusal) if asked else Outcome.APPLY
     kept = RecordVerdict(source.id, verdict_text(verdict, mode, rules, proposal.trigger, now))
     updates: tuple[CatalogUpdate, ...] = (kept,)
     if outcome is Outcome.APPLY:

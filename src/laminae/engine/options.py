@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,12 @@ BOOLEANS = ("true", "false")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 NUMBER = re.compile(r"\d+")
 TEXT = re.compile(r".+", re.DOTALL)
+CHARACTER = re.compile(r"[^\s\"\\]|\t|\\t")
+EXPECTATIONS = {
+    DURATION: "a duration such as '10 minutes'",
+    NUMBER: "a whole number",
+    CHARACTER: "one character, or \\t for a tab",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +45,13 @@ class OptionRow:
     def expectation(self) -> str:
         if isinstance(self.values, tuple):
             return "one of " + ", ".join(self.values)
-        return {DURATION: "a duration such as '10 minutes'", NUMBER: "a whole number"}.get(self.values, "text")
+        return EXPECTATIONS.get(self.values, "text")
 
     def accepts(self, value: str) -> bool:
         if isinstance(self.values, tuple):
             return value in self.values
-        return self.values.fullmatch(value.strip()) is not None
+        # A tab is a character that `strip` takes away.
+        return self.values.fullmatch(value if self.values is CHARACTER else value.strip()) is not None
 
 
 SOURCE_OPTIONS: dict[str, OptionRow] = {
@@ -68,6 +76,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "dead_letter_retention": OptionRow(DURATION, None, "How long dead letters are kept"),
     "max_files_per_epoch": OptionRow(NUMBER, "1000", "At most so many new files or inserts in one epoch"),
     "path": OptionRow(TEXT, None, "Directory of a files source, location of a Delta table"),
+    "csv_delimiter": OptionRow(CHARACTER, ",", "What stands between two fields of a CSV file; \\t is a tab"),
     "rows_per_second": OptionRow(NUMBER, "1", "Speed of a rate source"),
     "topic": OptionRow(TEXT, None, "Kafka topic"),
     "registry": OptionRow(TEXT, None, "Address of the schema registry"),
@@ -137,6 +146,18 @@ def _checked(name: str, value: str, table: Mapping[str, OptionRow], owner: str) 
 def option(options: Options, name: str, table: Mapping[str, OptionRow] = SOURCE_OPTIONS) -> str | None:
     """The value given, or the table's default."""
     return dict(options).get(name, table[name].default)
+
+
+def duration(text: str) -> timedelta:
+    """A value that fits DURATION as a time span."""
+    number, unit = re.fullmatch(r"([\d.]+)\s*([a-z]+?)s?", text.strip().lower()).groups()  # type: ignore[union-attr]  # it fits
+    return timedelta(**{f"{unit}s": float(number)})
+
+
+def retention(options: Options, settings: Mapping[str, str], name: str) -> timedelta | None:
+    """How long something is kept: by the object's own option, else by the home's setting; None: for ever."""
+    given = dict(options).get(name) or settings.get(name) or SETTINGS[name].default
+    return None if given is None else duration(given)
 
 
 def compatibility_of(options: Options) -> CompatibilityMode:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from laminae.schema.column import DEFAULT, ID, columns_of
+from laminae.schema.column import DEFAULT, EXTERNAL_ID, ID, columns_of
 from laminae.schema.nesting import container, is_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterator
 
     from laminae.schema.column import Columns
 
@@ -35,6 +35,17 @@ def assign_ids(schema: pa.Schema, next_id: int) -> tuple[pa.Schema, int]:
 def highest_id(schema: pa.Schema) -> int:
     """The largest column id in use, 0 when there is none."""
     return _highest(columns_of(schema))
+
+
+def with_outside_ids(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """The schema with the external ids that `found` has for its columns; one that a column has already stays."""
+    outside = dict(_outside_ids(columns_of(found)))
+
+    def named(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        number = outside.get(metadata.get(ID, b""))
+        return metadata if number is None else {EXTERNAL_ID: number, **metadata}
+
+    return rewrite(schema, named) if outside else schema
 
 
 def without_ids(field: pa.Field, only: Container[int] | None = None) -> pa.Field:
@@ -79,6 +90,13 @@ def _rewrite_type(kind: pa.DataType, edit: Callable[[dict[bytes, bytes]], dict[b
     if is_list(kind):
         return container(kind, [_rewrite_field(kind.value_field, edit, named=True)])
     return kind
+
+
+def _outside_ids(columns: Columns) -> Iterator[tuple[bytes, bytes]]:
+    for node in columns:
+        if node.id is not None and node.external_id is not None:
+            yield str(node.id).encode(), node.external_id.encode()
+        yield from _outside_ids(node.children)
 
 
 def _highest(columns: Columns) -> int:

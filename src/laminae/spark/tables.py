@@ -90,6 +90,10 @@ def _replayed(
 ) -> Decoded:
     taken = [epoch for epoch in catalog.epochs(source.id) if epoch.replayed_by == replay.epoch]
     letters = dead_letter_records(spark, storage, taken).drop("reason")
+    # A file that this replay refused again, and a later one read, must not be read here as it is now.
+    refused = _refused_items(storage, source, [replay])
+    if refused:
+        letters = letters.where(F.col("value").isNotNull() | ~F.col("item").isin(*refused))
     return log.decoded_again(letters, _table(source, versions, versions[replay.version - 1 : replay.version]))
 
 

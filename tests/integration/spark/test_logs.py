@@ -20,6 +20,7 @@ from laminae.catalog.model import SourceRecord
 from laminae.errors import HomeUnwritable, InvalidOption, InvalidRow, LogDamaged, NotAvailable, SourceUnavailable
 from laminae.spark.contract import RAW_SCHEMA, LogRange
 from laminae.spark.logs import open_log, push
+from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.push import append
 
 if TYPE_CHECKING:
@@ -439,13 +440,25 @@ def test_connector_without_a_log_is_refused(home: str) -> None:
         open_log(source(connector="kafka"), home)
 
 
-def test_files_that_are_not_lines_are_described_and_not_read(spark: SparkSession, home: str, inbox: Path) -> None:
-    (inbox / "a.csv").write_text("id\n1\n")
+def test_files_of_a_range_are_described_without_those_that_were_refused(home: str, inbox: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (inbox / name).write_text("id\n1\n")
     log = open_log(files(inbox, format="csv"), home)
-    span = LogRange(log.initial(), log.latest())
-    with pytest.raises(NotAvailable, match="csv"):
-        log.read(spark, span)
-    assert [entry.path for entry in log.descriptors(span)] == [str(inbox / "a.csv")]  # type: ignore[attr-defined]
+    assert isinstance(log, FilesLog)
+    refused = log.descriptors(LogRange(log.initial(), log.latest(), frozenset({0})))
+    assert [entry.path for entry in refused] == [str(inbox / "b.csv")]
+
+
+def test_directory_with_the_name_of_a_pattern_that_vanishes_is_not_empty(home: str, tmp_path: Path) -> None:
+    place = tmp_path / "in [ab]*"
+    place.mkdir()
+    (place / "a.json").write_text("1\n")
+    log = open_log(files(place), home)
+    assert log.latest() == '{"item": 1}'
+    place.rename(tmp_path / "away")
+    for seen in (log, open_log(files(place), home)):
+        with pytest.raises(SourceUnavailable, match="No such file"):
+            seen.latest()
 
 
 def test_rate_gives_the_same_rows_for_a_range_at_any_time(spark: SparkSession, home: str) -> None:

@@ -64,7 +64,7 @@ class FileList:
     def _paths(self) -> Iterator[str]:
         """Regular files alone: of the directory, or what the pattern matches and what is in directories it matches."""
         try:
-            if os.path.isdir(self._path) or not glob.has_magic(self._path):
+            if os.path.isdir(self._path) or not glob.has_magic(self._path) or self._was_a_directory():
                 yield from _files_in(self._path)
                 return
             # A pattern that matches nothing is an empty source, one whose directory is gone is not.
@@ -79,6 +79,10 @@ class FileList:
             raise SourceUnavailable(
                 source=self._directory.source, location=error.filename or self._path, problem=problem
             ) from error
+
+    def _was_a_directory(self) -> bool:
+        """Whether files were found in what looks like a pattern: then it is the name of a directory that is gone."""
+        return any(os.path.dirname(path) == self._path for path in self._known)
 
     def _load(self, items: int) -> None:
         self._known.update(entry.path for entry in self.entries(range(self._loaded, items)))

@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from laminae.engine.options import option
 from laminae.errors import InvalidOption, NotAvailable
+from laminae.spark.files.csv import CsvReader
+from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.head import log_directory
 from laminae.spark.logs.push import PushLog
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord
     from laminae.spark.contract import SourceLog
+    from laminae.spark.logs.files import FileReader
     from laminae.spark.logs.tails import Settings
 
 
@@ -42,9 +45,38 @@ def _files(source: SourceRecord, home: str) -> SourceLog:
             advice="Give the directory whose files are the source.",
         )
     place = _local_path(source.name, path)
-    return FilesLog(
-        _settings(source, home, connector="files", path=place, format=option(source.options, "format") or "json")
-    )
+    return FilesLog(_settings(source, home, connector="files", path=place), _reader(source))
+
+
+def _reader(source: SourceRecord) -> FileReader | None:
+    """Who decodes the files of this source; None: they are lines of JSON."""
+    kind = option(source.options, "format") or "json"
+    if kind not in READERS:
+        raise NotAvailable(
+            feature=f"Reading {kind} files",
+            problem=f"source {source.name} cannot be read so yet",
+            advice=f"Use one of {', '.join(READERS)}.",
+        )
+    make = READERS[kind]
+    if make is not None and option(source.options, "version_field") is not None:
+        raise InvalidOption(
+            option="version_field",
+            owner=source.name,
+            problem=f"records of {kind} files have the version in force where their file stands",
+            advice="Leave it out, or use format = 'json'.",
+        )
+    return None if make is None else make(source)
+
+
+def _csv(source: SourceRecord) -> FileReader:
+    return CsvReader((option(source.options, "csv_delimiter") or ",").replace("\\t", "\t"))
+
+
+def _parquet(source: SourceRecord) -> FileReader:
+    return ParquetReader()
+
+
+READERS: dict[str, Callable[[SourceRecord], FileReader] | None] = {"json": None, "csv": _csv, "parquet": _parquet}
 
 
 def _rate(source: SourceRecord, home: str) -> SourceLog:

@@ -1,0 +1,222 @@
+"""CSV files as decoded records: raw records under their header, and one `from_csv` for each header and version.
+
+A raw record has the header as its key and its own bytes as its value, so a dead letter can be read again by itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.schema.column import columns_of
+from laminae.spark.contract import ERROR, UNKNOWN, Decoded
+from laminae.spark.expression import NULL_TEXT, Expression, call, column, first_text, literal, when
+from laminae.spark.files.csv_inference import grown_by_records
+from laminae.spark.files.csv_shape import BOM, Shape, header_names, record_pattern, records_in, shape
+from laminae.spark.files.csv_text import misread, typed
+from laminae.spark.files.footers import Refused, in_parallel
+from laminae.spark.files.matching import misfit, under_live_names
+from laminae.spark.files.records import PATH, Reading, all_of, decoded_records, path_of, place_columns, refused_files
+from laminae.spark.infer import MOST_RECORDS
+from laminae.spark.literals import default_sql
+from laminae.spark.logs.numbered import literal_path, reading_many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from laminae.codec.decoders import Decoder, DecoderTable
+    from laminae.spark.logs.listing import FileEntry
+
+PARSED, BAD = "_parsed", "_bad"
+# No file holds it: two characters that are none, and a name.
+NULL_MARK = "\ufffe\uffffnull"
+# Spark's parser has room for so many fields, and ends the job at a record with more.
+MOST_FIELDS = 20_000
+SAMPLE_BYTES = 1_000_000
+REASONS = {
+    "utf8": "the record is not valid UTF-8",
+    "ragged": "the record does not have the {count} fields of its header",
+    "null": "{name} is NULL in a NOT NULL column",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Files with one header that are read by one version. `is_whole`: a record of theirs may span lines."""
+
+    header: bytes
+    decoder: Decoder
+    is_whole: bool
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvReader:
+    """`laminae.spark.logs.files.FileReader` for CSV."""
+
+    delimiter: str
+
+    def decoded(self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable) -> Decoded:
+        groups, refused = self._grouped(files, table)
+        parts = [self._records(self._raw(spark, group), group.header, group.decoder, table) for group in groups]
+        parts += refused_files(spark, refused, table.current)
+        records = all_of(spark, parts, table.current)
+        aliases = table.decoders[-1].aliases
+
+        def wanted(current: pa.Schema) -> pa.Schema:
+            suspects = records.where((F.col(UNKNOWN) | F.col(ERROR).isNotNull()) & F.col("value").isNotNull())
+            found: dict[bytes, list[bytes]] = defaultdict(list)
+            for row in suspects.select("key", "value").limit(MOST_RECORDS).collect():
+                found[bytes(row["key"])].append(bytes(row["value"]))
+            for header, values in found.items():
+                current = grown_by_records(current, header, values, self.delimiter, aliases)
+            return current
+
+        return Decoded(records, wanted)
+
+    def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
+        """Records that were refused one by one, under the headers that they carry."""
+        headers = [bytes(row["key"]) for row in letters.select("key").distinct().collect()]
+        parts = [
+            self._records(letters.where(F.col("key") == F.lit(header)), header, table.decoders[-1], table)
+            for header in sorted(headers)
+        ]
+        return all_of(letters.sparkSession, parts, table.current)
+
+    def grown(self, files: Sequence[FileEntry], decoder: Decoder) -> pa.Schema | Refused:
+        """The version's schema with what the first records of these files have beyond it, oldest first."""
+        current, reasons = decoder.schema, []
+        for entry in files:
+            found = shape(entry.path, entry.size, entry.modified, self.delimiter)
+            if isinstance(found, Shape):
+                names = header_names(found.header, self.delimiter)
+                found = names if isinstance(names, Refused) else found
+            if isinstance(found, Shape):
+                records = _first_records(entry.path, self.delimiter)
+                current = grown_by_records(current, found.header, records, self.delimiter, decoder.aliases)
+            else:
+                reasons.append(found or Refused("its files are empty"))
+        return reasons[-1] if len(reasons) == len(files) else current
+
+    def _grouped(
+        self, files: Sequence[FileEntry], table: DecoderTable
+    ) -> tuple[list[_Group], list[tuple[FileEntry, Refused]]]:
+        shapes = in_parallel(lambda entry: shape(entry.path, entry.size, entry.modified, self.delimiter), files)
+        groups: dict[tuple[bytes, int, bool], list[FileEntry]] = defaultdict(list)
+        decoders = {decoder.version: decoder for decoder in table.decoders}
+        refused: list[tuple[FileEntry, Refused]] = []
+        for entry, found in zip(files, shapes, strict=True):
+            if isinstance(found, Shape):
+                decoder = table.at(entry.item)
+                problem = self._misfit(found.header, decoder)
+                if problem is None:
+                    groups[found.header, decoder.version, found.has_long_records].append(entry)
+                else:
+                    refused.append((entry, problem))
+            elif found is not None:
+                refused.append((entry, found))
+        made = [_Group(header, decoders[v], whole, tuple(found)) for (header, v, whole), found in groups.items()]
+        return made, refused
+
+    def _misfit(self, header: bytes, decoder: Decoder) -> Refused | None:
+        names = header_names(header, self.delimiter)
+        if isinstance(names, Refused):
+            return names
+        problem = misfit(_as_version(names, decoder), decoder.schema)
+        return None if problem is None else Refused(problem)
+
+    def _raw(self, spark: SparkSession, group: _Group) -> DataFrame:
+        """RAW_SCHEMA, and the path of the file."""
+        paths = [literal_path(entry.path) for entry in group.files]
+        with reading_many(spark, len(paths)):
+            # A newline alone ends a line, as the pattern has it.
+            text = spark.read.text(paths, wholetext=group.is_whole, lineSep="\n")
+        lines = text.select("value", path_of(Expression("_metadata.file_path")).column.alias(PATH))
+        if group.is_whole:
+            pattern = record_pattern(self.delimiter.encode().decode("latin-1"))
+            # A character for each byte, so that invalid UTF-8 comes out as it went in.
+            whole = Expression("decode(CAST(value AS BINARY), 'ISO-8859-1')")
+            records = F.explode(F.regexp_extract_all(whole.column, F.lit(pattern), F.lit(1)))
+            lines = lines.select(records.alias("value"), PATH).withColumn("value", F.encode("value", "ISO-8859-1"))
+        stripped = lines.withColumn("value", _without_return(F.col("value").cast("string")).cast("binary"))
+        headers = [F.lit(bytearray(found)) for found in (b"", group.header, BOM + group.header)]
+        places = {name: made.column for name, made in place_columns(group.files).items()}
+        return stripped.where(~F.col("value").isin(*headers)).select(
+            F.lit(bytearray(group.header)).alias("key"),
+            "value",
+            places["partition"].alias("partition"),
+            F.lit(None).cast("bigint").alias("offset"),
+            *(places[name].alias(name) for name in ("item", "timestamp", "version")),
+        )
+
+    def _records(self, raw: DataFrame, header: bytes, decoder: Decoder, table: DecoderTable) -> DataFrame:
+        names = header_names(header, self.delimiter)
+        if isinstance(names, Refused):
+            # The letter of a header that was read once; it cannot be another now.
+            raise AssertionError(names.reason)
+        text = column("value").cast("STRING")
+        frame = raw.withColumn(PARSED, self._parse(text, len(names)).column)
+        found = _as_version(names, decoder).names
+        fields = {name: column(PARSED).field(f"c{index}") for index, name in enumerate(found)}
+        unknown = set(found) - set(decoder.schema.names) - {former for former, _ in decoder.aliases}
+        problems = [
+            when(~call("is_valid_utf8", text), literal(REASONS["utf8"])),
+            when(column(PARSED).is_null() | column(PARSED).field(BAD).is_there(), _ragged(len(names))),
+        ]
+        values = []
+        for node in columns_of(decoder.schema):
+            if node.name not in fields:
+                values.append((node.name, Expression(default_sql(node, (node.name,)))))
+                continue
+            field = fields[node.name]
+            values.append((node.name, typed(field, node.type)))
+            problems.append(misread(field, node.type, node.name) or NULL_TEXT)
+            if not node.nullable:
+                problems.append(when(values[-1][1].is_null(), literal(REASONS["null"].format(name=node.name))))
+        reading = Reading(decoder, values, first_text(problems), has_unknown=bool(unknown))
+        return decoded_records(frame, {name: column(name) for name in raw.columns}, reading, table)
+
+    def _parse(self, text: Expression, count: int) -> Expression:
+        schema = ", ".join([*(f"c{index} STRING" for index in range(count)), f"{BAD} STRING"])
+        options = {
+            "sep": self.delimiter,
+            "escape": '"',
+            "nullValue": NULL_MARK,
+            "emptyValue": "",
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": BAD,
+            "maxColumns": str(MOST_FIELDS + count),
+        }
+        given = call("map", *(literal(part) for option in options.items() for part in option))
+        parsed = call("from_csv", text, literal(schema), given)
+        delimiters = call("regexp_count", text, literal(f"[{self.delimiter}]"))
+        fits = call("length", text).compared("<", MOST_FIELDS) | delimiters.compared("<", MOST_FIELDS)
+        # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
+        return when(call("monotonically_increasing_id").compared(">=", 0) & fits, parsed)
+
+
+def _as_version(names: Sequence[str], decoder: Decoder) -> pa.Schema:
+    """The header under the version's names, in its types: text can be read as any of them."""
+    types = {field.name: field.type for field in decoder.schema}
+    live = under_live_names(pa.schema([pa.field(name, pa.null()) for name in names]), decoder)
+    return pa.schema([pa.field(name, types.get(name, pa.string())) for name in live.names])
+
+
+def _ragged(count: int) -> Expression:
+    return literal(REASONS["ragged"].format(count=count))
+
+
+def _without_return(text: Column) -> Column:
+    return F.when(F.endswith(text, F.lit("\r")), F.left(text, F.length(text) - 1)).otherwise(text)
+
+
+def _first_records(path: str, delimiter: str) -> list[bytes]:
+    """Whole records of a file's beginning, without its header."""
+    with open(path, "rb") as file:
+        return records_in(file.read(SAMPLE_BYTES), delimiter)[1:]

@@ -75,6 +75,9 @@ class TraceSpec:
         fields = [stored(field) for field in (*keys, *values, *payload)]
         if clash := [field.name for field in fields if field.name in (HASH, WEIGHT)]:
             raise InvalidSchema(path=clash[0], problem="the name is used by the trace itself")
+        if len({field.name for field in fields}) != len(fields):
+            twice = next(field.name for field in fields if [other.name for other in fields].count(field.name) > 1)
+            raise InvalidSchema(path=twice, problem="the name occurs twice in the trace")
         own = pa.field(HASH, pa.int64(), nullable=False), pa.field(WEIGHT, pa.int64(), nullable=False)
         schema = pa.schema([own[0], *fields, own[1]])
         return cls(name, discipline, _names(keys), _names(values), _names(payload), schema, keeps_tombstones)

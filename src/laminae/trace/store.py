@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 SUFFIX = ".run"
 CACHE_BYTES = 1 << 30
 _runs: BoundedCache[Run] = BoundedCache(CACHE_BYTES)
-# Full paths of files whose bytes this process has seen to be right; they outlive the cache, files never change.
-_verified: set[str] = set()
+# Files whose bytes this process has seen to be right. They outlive the opened runs, because files never change.
+VERIFIED_FILES = 1 << 16
+_verified: BoundedCache[bool] = BoundedCache(VERIFIED_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class RunStore:
     root: str
     place: str = ""
     cache: BoundedCache[Run] = field(default=_runs)
+    verified: BoundedCache[bool] = field(default=_verified)
 
     @classmethod
     def at(cls, home: str, place: str = "") -> RunStore:
@@ -64,7 +66,7 @@ class RunStore:
             sink = self._write_local(full, stored) if self._is_local else self._write_remote(full, stored)
         except OSError as problem:
             raise HomeUnwritable(location=full, problem=str(problem)) from None
-        _verified.add(full)
+        self.verified.put(full, 1, True)
         return RunEntry(path, batch.num_rows, dead_rows(spec, batch), sink.bytes, sink.checksum)
 
     def open(self, entry: RunEntry) -> Run:
@@ -85,7 +87,6 @@ class RunStore:
             full = self._full(path)
             if self.filesystem.get_file_info(full).type != fs.FileType.NotFound:
                 self.filesystem.delete_file(full)
-            _verified.discard(full)
 
     @property
     def _is_local(self) -> bool:
@@ -108,9 +109,8 @@ class RunStore:
             raise RunDamaged(file=full, problem=str(problem)) from None
         if data.size != entry.bytes:
             raise RunDamaged(file=full, problem=f"it has {data.size} bytes, {entry.bytes} were written")
-        if full not in _verified and zlib.crc32(data) != entry.checksum:
+        if not self.verified.get(full, 1, lambda: zlib.crc32(data) == entry.checksum):
             raise RunDamaged(file=full, problem="its checksum is not the one that was committed")
-        _verified.add(full)
         return read_run(full, data)
 
     def _write_local(self, full: str, batch: pa.RecordBatch) -> _CountingSink:

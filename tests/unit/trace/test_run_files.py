@@ -29,10 +29,7 @@ def batch(*keys: int) -> pa.RecordBatch:
 
 def fresh(store: RunStore) -> RunStore:
     """The same files as another process sees them: nothing opened, nothing verified."""
-    from laminae.trace import store as module
-
-    module._verified.clear()
-    return replace(store, cache=BoundedCache(1 << 20))
+    return replace(store, cache=BoundedCache(1 << 20), verified=BoundedCache(1 << 10))
 
 
 @pytest.fixture(params=["local", "pyarrow.fs"])

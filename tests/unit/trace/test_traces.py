@@ -111,6 +111,11 @@ def test_names_of_the_trace_itself_are_refused():
         TraceSpec.replace("r", [pa.field("_hash", pa.int64())], [])
 
 
+def test_column_that_is_key_and_payload_at_once_is_refused():
+    with pytest.raises(InvalidSchema, match="twice"):
+        TraceSpec.replace("r", [KEY], [KEY])
+
+
 def test_weight_of_a_value_is_found_among_all_runs_and_colliding_keys(store):
     runs = append(
         store, SUM, (), rows(SUM, *((k, v, k + v) for k in (1, 2, 3) for v in range(1, 40)), hashed=lambda key: 9)

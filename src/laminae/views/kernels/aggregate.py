@@ -17,7 +17,7 @@ from laminae.trace.scan import scan
 from laminae.trace.spec import HASH
 from laminae.trace.values import all_same, integers
 from laminae.views.kernels.accumulate import accumulated
-from laminae.views.kernels.aggregates import GROUPS, ROWS, Aggregate, ValueSet, groups_trace
+from laminae.views.kernels.aggregates import GROUPS, ROWS, Aggregate, ValueSet, groups_trace, values_name
 from laminae.views.kernels.changelog import Rows, changes
 from laminae.views.kernels.delta import delta_of
 from laminae.views.kernels.outputs import outputs
@@ -43,10 +43,11 @@ def step(aggregate: Aggregate, table: pa.Table, manifest: Manifest, store: RunSt
     state: State = {ROWS: pa.array(rows)}
     holds = rows != 0
     for slot, found in enumerate(aggregate.accumulators, 1):
-        after = accumulated(aggregate, slot, before.payload, delta, store, manifest.runs(found.id))
+        values = values_name(found)
+        after = accumulated(aggregate, slot, before.payload, delta, store, manifest.runs(values))
         state.update(after.columns)
         holds |= after.holds
-        manifest = manifest.with_runs(found.id, after.runs)
+        manifest = manifest.with_runs(values, after.runs)
     holds |= aggregate.is_global
     keys = _keys(aggregate, delta.groups)
     old = _shown(aggregate, before.payload, before.live, delta, keys)

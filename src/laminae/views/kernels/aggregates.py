@@ -139,15 +139,19 @@ def groups_trace(aggregate: Aggregate) -> TraceSpec:
 @lru_cache(maxsize=256)
 def values_trace(aggregate: Aggregate, accumulator: FloatTotal | ValueSet) -> TraceSpec:
     """What cannot be kept in the row of a group."""
-    name = accumulator.id
+    name, trace = accumulator.id, values_name(accumulator)
     match accumulator:
         case FloatTotal():
             parts = [pa.field(f"{name}_p{i}", pa.int64()) for i in range(PARTS)]
-            return TraceSpec.sum(name, aggregate.keys, [pa.field(f"{name}_bin", pa.int64())], parts)
+            return TraceSpec.sum(trace, aggregate.keys, [pa.field(f"{name}_bin", pa.int64())], parts)
         case ValueSet():
-            return TraceSpec.sum(name, aggregate.keys, [pa.field(f"{name}_value", accumulator.type)])
+            return TraceSpec.sum(trace, aggregate.keys, [pa.field(f"{name}_value", accumulator.type)])
         case _:
             assert_never(accumulator)
+
+
+def values_name(accumulator: Accumulator) -> str:
+    return f"values:{accumulator.id}"
 
 
 def _limbs(name: str, count: int) -> list[pa.Field]:

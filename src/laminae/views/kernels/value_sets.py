@@ -16,7 +16,7 @@ from laminae.trace.cluster import clusters
 from laminae.trace.compaction import append
 from laminae.trace.extremes import extremes
 from laminae.trace.lookup import Wanted, weights
-from laminae.trace.values import before, integers, same
+from laminae.trace.values import before, gathered, integers, same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ def value_set_after(
 
 def _changed(trace: TraceSpec, slot: int, delta: Delta, store: RunStore, runs: tuple[RunEntry, ...]) -> Changed:
     members, columns, change = delta.valued(slot, trace.values)
-    value = columns[0] if columns else pa.nulls(0, trace.schema.field(trace.values[0]).type)
+    value = gathered(columns[0] if columns else pa.nulls(0), trace.schema.field(trace.values[0]).type)
     if value.null_count:
         seen = np.asarray(value.is_valid())
         members, value, change = members[seen], value.drop_null(), change[seen]

@@ -85,16 +85,18 @@ class Pipeline:
             self._follow_definitions()
             for stream in self._running():
                 stream.process_all_available()
-            self.raise_problems()
+            # What the others have committed is delivered, whatever stopped one of them.
             self._outlets.pump(self.spark)
+            self.raise_problems()
 
     def await_termination(self) -> None:
         """Return when every source has come to its end (a bounded run), or raise what stopped one."""
         with self._telling_of_a_dead_jvm():
             for stream in self._running():
                 stream.await_termination()
-            self.raise_problems()
+            # What the others have committed is delivered, whatever stopped one of them.
             self._outlets.pump(self.spark)
+            self.raise_problems()
 
     def replay(self, source: str) -> Replayed:
         """Put the dead letters of a source through again, after a fix."""

@@ -26,8 +26,11 @@ def repair(catalog: Catalog, storage: Storage, source: SourceRecord) -> int | No
     try:
         _write(made / "metadata", json.dumps({"id": str(uuid.uuid4())}))
         facts = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
-        _write(made / "offsets" / str(last.batch_id), f"v1\n{facts}\n{last.end_offsets}")
-        _write(made / "commits" / str(last.batch_id), 'v1\n{"nextBatchWatermarkMs":0}')
+        # Spark wants the offsets of the batch before the last one too, where there was one.
+        for batch, offsets in ((last.batch_id - 1, last.start_offsets), (last.batch_id, last.end_offsets)):
+            if batch >= 0:
+                _write(made / "offsets" / str(batch), f"v1\n{facts}\n{offsets}")
+                _write(made / "commits" / str(batch), 'v1\n{"nextBatchWatermarkMs":0}')
         made.rename(checkpoint)
     finally:
         shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,209 @@
+"""A script of input and DDL that is the same in every run, whatever happens to the driver meanwhile.
+
+Each file and each insert is one epoch. A change waits until all input before it is committed, and no input goes before
+it, so that every epoch is planned with the same version in every run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+import laminae as lm
+from laminae.catalog import open_catalog
+from laminae.errors import IncompatibleChange
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from laminae.catalog import Catalog
+
+SOURCES = """
+CREATE SOURCE orders (id BIGINT NOT NULL, amount INT, note STRING DEFAULT 'none')
+  WITH (connector = 'files', format = 'json', path = '{input}', max_files_per_epoch = 1, evolve = 'auto');
+CREATE SOURCE clicks (id BIGINT NOT NULL, page STRING, seen INT) WITH (max_files_per_epoch = 1);
+CREATE SINK orders_parquet FROM orders WITH (connector = 'files', format = 'parquet', path = '{output}/orders_parquet');
+CREATE SINK orders_json FROM orders WITH (connector = 'files', format = 'json', path = '{output}/orders_json');
+CREATE SINK clicks_json FROM clicks WITH (connector = 'files', format = 'json', path = '{output}/clicks_json');
+"""
+SINKS = ("orders_parquet", "orders_json", "clicks_json")
+COMMIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A file of orders: rows, and lines that are no records."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    rows: tuple[dict[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    source: str
+    statement: str
+
+
+Step = Put | Insert | Change
+
+
+def script(rounds: int) -> Iterator[Step]:
+    """Every round one file, every third an insert, every second a change; fields that nobody declared now and then."""
+    for number in range(rounds):
+        yield Put(f"{number:05}.json", tuple(_orders(number)))
+        if number % 3 == 1:
+            yield Insert(({"id": number, "page": f"/{number}", "seen": number}, {"id": -number, "seen": None}))
+        if number % 2 == 1:
+            yield _change(number // 2)
+
+
+def _orders(number: int) -> Iterator[str]:
+    row: dict[str, object] = {"id": number * 10, "amount": number, "note": f"note {number}"}
+    yield json.dumps(row)
+    yield json.dumps({"id": number * 10 + 1, "amount": None})
+    if number % 4 == 2:
+        yield '{"id": "not a number"}'
+    if number % 6 == 3:
+        yield json.dumps({"id": number * 10 + 2, f"found{number}": {"depth": number}})
+
+
+def _change(number: int) -> Change:
+    added = f"added{number // 6}"
+    changes = (
+        Change("orders", f"ALTER SOURCE orders ADD COLUMN {added} BIGINT DEFAULT {number} AFTER id"),
+        Change("clicks", f"ALTER SOURCE clicks ADD COLUMN {added} INT"),
+        Change("orders", f"ALTER SOURCE orders RENAME COLUMN {added} TO {added}_renamed"),
+        Change("clicks", f"ALTER SOURCE clicks ALTER COLUMN {added} TYPE BIGINT"),
+        Change("orders", "ALTER SOURCE orders ALTER COLUMN id TYPE INT"),
+        Change("orders", f"ALTER SOURCE orders DROP COLUMN {added}_renamed"),
+    )
+    return changes[number % len(changes)]
+
+
+@dataclass(slots=True)
+class Feed:
+    """Feeds a home in a thread of its own. `fed` counts the items that each source was given."""
+
+    directory: Path
+    url: str | None
+    rounds: int
+    fed: dict[str, int] = field(default_factory=lambda: {"orders": 0, "clicks": 0})
+    problem: BaseException | None = None
+    _thread: threading.Thread = field(init=False)
+
+    @property
+    def home(self) -> str:
+        return str(self.directory / "home")
+
+    @property
+    def output(self) -> Path:
+        return self.directory / "output"
+
+    def create(self) -> None:
+        (self.directory / "input").mkdir(parents=True)
+        with lm.connect(self.home, catalog=self.url) as db:
+            db.sql(SOURCES.format(input=self.directory / "input", output=self.output))
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether the whole script was fed. Raises what went wrong in its thread."""
+        if self.problem is not None:
+            raise self.problem
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            with lm.connect(self.home, catalog=self.url) as db, closing(open_catalog(self.home, self.url)) as catalog:
+                # Before the first epoch: a sink that comes later begins with a snapshot of what there is.
+                until(lambda: all(sink.state == "live" for sink in catalog.sinks()), COMMIT_SECONDS, "sinks are live")
+                for step in script(self.rounds):
+                    self._feed(db, catalog, step)
+        except BaseException as problem:  # noqa: BLE001  # raised again by whoever waits for the feed
+            self.problem = problem
+
+    def _feed(self, db: lm.Database, catalog: Catalog, step: Step) -> None:
+        match step:
+            case Put(name, lines):
+                self.fed["orders"] += 1
+                # Written elsewhere and renamed; the times are the script's too, since they order the files.
+                hidden = self.directory / name
+                hidden.write_text("\n".join(lines) + "\n")
+                os.utime(hidden, (self.fed["orders"], self.fed["orders"]))
+                hidden.rename(self.directory / "input" / name)
+            case Insert(rows):
+                self.fed["clicks"] += 1
+                db.insert("clicks", rows)
+            case Change(source, statement):
+                until(lambda: committed(catalog, source) == self.fed[source], COMMIT_SECONDS, f"{source} is committed")
+                with suppress(IncompatibleChange):
+                    db.sql(statement)
+
+
+def committed(catalog: Catalog, source: str) -> int:
+    """How many items of the source are in committed epochs."""
+    return catalog.epoch_totals(catalog.source(source).id).epochs
+
+
+def is_delivered(catalog: Catalog, feed: Feed) -> bool:
+    """Whether every item that was fed is committed, and every sink has all of it."""
+    if not feed.is_fed or any(committed(catalog, source) < items for source, items in feed.fed.items()):
+        return False
+    last = {source.name: catalog.last_batch(source.id).epoch for source in catalog.sources()}
+    return all(sink.progress >= last[sink.relation] for sink in catalog.sinks())
+
+
+def outcome(catalog: Catalog, feed: Feed) -> dict[str, object]:
+    """Everything that must not depend on what happened to the driver, in a form that can be compared.
+
+    Two sources share the numbers of epochs, in the order in which they happened to commit: so a sink's files are
+    compared byte for byte and in their order, without their names, and an epoch by its place in its own source.
+    """
+    found: dict[str, object] = {}
+    for sink in SINKS:
+        found[sink] = [content(file) for file in sorted((feed.output / sink).iterdir())]
+    for source in catalog.sources():
+        found[f"{source.name} epochs"] = [
+            (epoch.batch_id, epoch.start_offsets, epoch.end_offsets, epoch.version, epoch.rows, epoch.dead_letters)
+            for epoch in catalog.epochs(source.id)
+        ]
+        found[f"{source.name} versions"] = [
+            (version.version, version.schema.serialize().to_pybytes(), version.position)
+            for version in catalog.versions(source.id)
+        ]
+        found[f"{source.name} history"] = [row[:-1] for row in catalog.history(source.name)]
+    return found
+
+
+def content(file: Path) -> object:
+    """The bytes of a file; of Parquet those of its pages, and its footer with each list of encodings in order.
+
+    parquet-java keeps the encodings of a column in a hash set of objects without a hash of their own, so that their
+    order is another one in every JVM. Nothing else in the file may differ.
+    """
+    found = file.read_bytes()
+    if file.suffix != ".parquet":
+        return found
+    size = int.from_bytes(found[-8:-4], "little")
+    footer = pq.read_metadata(file)
+    groups = footer.to_dict()["row_groups"]
+    for column in (column for group in groups for column in group["columns"]):
+        column["encodings"] = sorted(column["encodings"])
+    schema = footer.schema.to_arrow_schema().serialize().to_pybytes()
+    return found[: -8 - size], size, groups, footer.metadata, schema, footer.created_by

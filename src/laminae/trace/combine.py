@@ -33,9 +33,10 @@ def combined(spec: TraceSpec, batches: Sequence[pa.RecordBatch], *, is_oldest: b
     )
     match spec.discipline:
         case Discipline.REPLACE:
-            result = taken(whole, found.lasts)
-            drops = is_oldest and not spec.keeps_tombstones
-            return _without(result, integers(result.column(WEIGHT)) == 0) if drops else result
+            rows = found.lasts
+            if is_oldest and not spec.keeps_tombstones:
+                rows = rows[integers(whole.column(WEIGHT))[rows] != 0]
+            return taken(whole, rows)
         case Discipline.SUM:
             return _added(spec, whole, found)
 
@@ -54,17 +55,12 @@ def taken(batch: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
 
 
 def _added(spec: TraceSpec, whole: pa.RecordBatch, found: Clusters) -> pa.RecordBatch:
-    first = taken(whole, found.firsts)
     names = (*spec.payload, WEIGHT)
-    if found.are_single:
-        sums = [integers(first.column(name)) for name in names]
-    else:
-        sums = [np.add.reduceat(integers(whole.column(name))[found.order], found.starts) for name in names]
-    at = {name: pa.array(column) for name, column in zip(names, sums, strict=True)}
-    columns = [at.get(field.name, first.column(i)) for i, field in enumerate(spec.schema)]
-    result = pa.RecordBatch.from_arrays(columns, schema=spec.schema)
-    return _without(result, ~np.logical_or.reduce([column != 0 for column in sums]))
-
-
-def _without(batch: pa.RecordBatch, gone: np.ndarray) -> pa.RecordBatch:
-    return batch.filter(pa.array(~gone)) if bool(gone.any()) else batch
+    sums = [integers(whole.column(name))[found.order] for name in names]
+    if not found.are_single:
+        sums = [np.add.reduceat(column, found.starts) for column in sums]
+    left = np.logical_or.reduce([column != 0 for column in sums])
+    rows = found.firsts if bool(left.all()) else found.firsts[left]
+    first = taken(whole.select(spec.schema.names[: -len(names)]), rows)
+    columns = [*first.columns, *(pa.array(column[left]) for column in sums)]
+    return pa.RecordBatch.from_arrays(columns, schema=spec.schema)

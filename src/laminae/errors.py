@@ -195,6 +195,10 @@ ERRORS: dict[str, ErrorRow] = {
         "The log of source {source} is damaged at {file}: {problem}",
         "Restore the file from a backup, or drop the source and create it again; laminae does not guess at records.",
     ),
+    "SOURCE_TRUNCATED": ErrorRow(
+        "Records of source {source} are gone: item {wanted} is asked for, retention has left those from {first} on.",
+        "Keep records longer with ALTER SOURCE ... SET (spool_retention = '...'); what is gone stays gone.",
+    ),
     "INVALID_ROW": ErrorRow(
         "Row {row} (counted from 0) for {source} cannot be stored as JSON at {path}: {problem}",
         "Correct the value and insert again; no row of this insert was stored.",
@@ -392,6 +396,10 @@ class SourceUnavailable(LaminaeError):
 
 class LogDamaged(LaminaeError):
     code = "LOG_DAMAGED"
+
+
+class SourceTruncated(LaminaeError):
+    code = "SOURCE_TRUNCATED"
 
 
 class InvalidRow(LaminaeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from laminae import ddl
 from laminae.catalog import open_catalog
+from laminae.catalog.updates import DropSavepoint, PutSavepoint
 from laminae.engine.engine import Engine
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import HistoryRow, SourceRecord
     from laminae.catalog.port import Catalog
+    from laminae.engine.collection import Removal
     from laminae.engine.ports import FoundSchema
     from laminae.spark.epoch import Replayed
+    from laminae.spark.metrics import OnMetric
     from laminae.spark.pipeline import Pipeline
     from laminae.spark.runtime import Runtime
 
@@ -93,9 +97,12 @@ class Database:
         """Put rows (dicts, an Arrow table or a pandas frame) into a push source; how many there were."""
         return self._on_spark().insert(self._engine.source(source), rows)
 
-    def start(self, trigger: str = "1 second") -> Pipeline:
-        """Run every source of the home until `stop()`. Takes the lease; `LeaseHeld` names who has it."""
-        return self._on_spark().start(trigger)
+    def start(self, trigger: str = "1 second", on_metric: OnMetric | None = None) -> Pipeline:
+        """Run every source of the home until `stop()`. Takes the lease; `LeaseHeld` names who has it.
+
+        `on_metric` is called with each epoch that is committed and each progress report of Spark's own.
+        """
+        return self._on_spark().start(trigger, on_metric)
 
     def run(self) -> None:
         """Process everything that is there now, deliver it, and return."""
@@ -108,6 +115,22 @@ class Database:
     def repair(self, source: str) -> int | None:
         """Rebuild the Spark checkpoint of a source at the catalog's offsets; the batch that comes before the next."""
         return self._on_spark().repair(self._engine.source(source))
+
+    def savepoint(self, name: str) -> int:
+        """Pin the last committed epoch under a name; its number. A running pipeline goes on."""
+        return self._catalog.commit([PutSavepoint(name, datetime.now(UTC))]).ids[0]
+
+    def restore(self, name: str) -> int:
+        """Go back to a savepoint: what came after it is processed again. Needs the lease, so no driver may run."""
+        return self._on_spark().restore(name)
+
+    def drop_savepoint(self, name: str) -> None:
+        """Let go of what the savepoint holds on to."""
+        self._catalog.commit([DropSavepoint(name)])
+
+    def gc(self, dry_run: bool = False) -> tuple[Removal, ...]:
+        """Remove what nobody needs any more: orphans of crashes, and what retention no longer keeps."""
+        return self._on_spark().collect(dry_run)
 
     def history(self, source: str) -> tuple[HistoryRow, ...]:
         """Every change of the source's schema, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from laminae.catalog import write_outputs, write_sources
+from laminae.catalog import write_outputs, write_savepoints, write_sources
 from laminae.catalog.leases import assert_token
 from laminae.catalog.port import Committed
 from laminae.catalog.updates import (
@@ -15,11 +15,15 @@ from laminae.catalog.updates import (
     CommitEpoch,
     CreateSource,
     DropObject,
+    DropSavepoint,
+    ForgetSegments,
+    PutSavepoint,
     PutSetting,
     PutSink,
     PutView,
     RecordVerdict,
     ResolvePending,
+    Rewind,
     SetPosition,
     SetSinkProgress,
     SetSourceOptions,
@@ -94,6 +98,14 @@ def _make(update: CatalogUpdate, writing: Writing) -> int:
             return write_outputs.drop_object(update, writing)
         case CommitEpoch():
             return write_outputs.commit_epoch(update, writing)
+        case PutSavepoint():
+            return write_savepoints.put_savepoint(update, writing)
+        case DropSavepoint():
+            return write_savepoints.drop_savepoint(update, writing)
+        case Rewind():
+            return write_savepoints.rewind(update, writing)
+        case ForgetSegments():
+            return write_savepoints.forget_segments(update, writing)
         case PutSetting():
             return write_outputs.put_setting(update, writing)
         case _:

@@ -134,6 +134,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE epochs ADD COLUMN dead_letter_segment TEXT",
         "ALTER TABLE epochs ADD COLUMN replayed_by BIGINT",
     ),
+    ("CREATE TABLE savepoints (name TEXT PRIMARY KEY, epoch BIGINT NOT NULL, created_at TEXT NOT NULL)",),
 )
 
 

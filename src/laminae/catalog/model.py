@@ -163,6 +163,15 @@ class EpochRecord:
         return self.batch_id < 0
 
 
+@dataclass(frozen=True, slots=True)
+class SavepointRecord:
+    """A pinned epoch: with it every source's place in its log, which the epochs up to it tell."""
+
+    name: str
+    epoch: int
+    created_at: datetime
+
+
 class EpochTotals(NamedTuple):
     """Sums over every committed epoch of a source."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         HistoryRow,
         Lease,
         PendingRecord,
+        SavepointRecord,
         SinkRecord,
         SourceRecord,
         VersionRecord,
@@ -94,6 +95,14 @@ class Catalog(Protocol):
         ...
 
     def epoch_totals(self, source_id: int) -> EpochTotals: ...
+
+    def savepoints(self) -> tuple[SavepointRecord, ...]:
+        """By epoch, oldest first."""
+        ...
+
+    def dropped_sources(self) -> tuple[int, ...]:
+        """The ids of sources that are no more."""
+        ...
 
     def settings(self) -> dict[str, str]: ...
 

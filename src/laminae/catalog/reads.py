@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         HistoryRow,
         Lease,
         PendingRecord,
+        SavepointRecord,
         SinkRecord,
         SourceRecord,
         VersionRecord,
@@ -192,6 +193,16 @@ class CatalogReads:
     @_reading
     def epoch_totals(self, source_id: int) -> EpochTotals:
         return EpochTotals(*map(int, self._driver.query(_TOTALS, source_id)[0]))
+
+    @_reading
+    def savepoints(self) -> tuple[SavepointRecord, ...]:
+        found = self._driver.query("SELECT name, epoch, created_at FROM savepoints ORDER BY epoch, name")
+        return tuple(map(rows.savepoint_record, found))
+
+    @_reading
+    def dropped_sources(self) -> tuple[int, ...]:
+        found = self._driver.query("SELECT id FROM sources WHERE dropped_at IS NOT NULL ORDER BY id")
+        return tuple(int(row[0]) for row in found)
 
     @_reading
     def settings(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from laminae.catalog.model import (
     HistoryRow,
     PendingRecord,
     PendingState,
+    SavepointRecord,
     SinkRecord,
     SourceRecord,
     VersionRecord,
@@ -178,6 +179,11 @@ def sink_record(row: Row) -> SinkRecord:
         created_at=instant(created_at),
         definition_seq=seq,
     )
+
+
+def savepoint_record(row: Row) -> SavepointRecord:
+    name, epoch, created_at = row
+    return SavepointRecord(name, epoch, instant(created_at))
 
 
 def epoch_record(row: Row) -> EpochRecord:

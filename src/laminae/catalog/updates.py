@@ -194,6 +194,40 @@ class SetPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class PutSavepoint:
+    """Pin the last committed epoch under a name. DuplicateObject when the name is taken."""
+
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DropSavepoint:
+    """UnknownObject when there is none."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Undo every epoch after a savepoint's, and what they replayed. Definitions stay; no number is given out again.
+
+    Sinks that went further are `rewinding` until they have taken back what they delivered; one that was made after
+    the savepoint begins anew. UnknownObject when there is no such savepoint.
+    """
+
+    savepoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetSegments:
+    """The rows (or the dead letters) of these epochs are no longer kept; the epochs and their counts are."""
+
+    epochs: tuple[int, ...]
+    dead_letters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PutSetting:
     name: str
     value: str
@@ -213,5 +247,9 @@ CatalogUpdate = (
     | DropObject
     | CommitEpoch
     | SetPosition
+    | PutSavepoint
+    | DropSavepoint
+    | Rewind
+    | ForgetSegments
     | PutSetting
 )

@@ -13,6 +13,7 @@ import laminae
 from laminae import ddl
 from laminae.cli.demo import run_demo
 from laminae.cli.doctor import findings
+from laminae.cli.keeping import keeping, savepoints
 from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
 from laminae.cli.output import as_json, rows_of
 from laminae.cli.running import letters, running
@@ -98,7 +99,9 @@ def explain(
 
 
 app.add_typer(running)
+app.add_typer(keeping)
 app.add_typer(letters, name="dead-letters")
+app.add_typer(savepoints, name="savepoint")
 
 
 @app.command()

@@ -61,6 +61,7 @@ EPOCHS = pa.schema(
         ("dead_letters", _LONG), ("start_offsets", _TEXT), ("end_offsets", _TEXT), ("committed_at", _STAMP),
     ]
 )  # fmt: skip
+SAVEPOINTS = pa.schema([("name", _TEXT), ("epoch", _LONG), ("created_at", _STAMP)])
 DESCRIPTION = pa.schema([("name", _TEXT), ("type", _TEXT), ("nullable", _FLAG), ("default", _TEXT), ("detail", _TEXT)])
 
 
@@ -120,6 +121,10 @@ def settings(catalog: Catalog) -> pa.Table:
     return table_of(SETTINGS_TABLE, rows)
 
 
+def savepoints(catalog: Catalog) -> pa.Table:
+    return table_of(SAVEPOINTS, ((each.name, each.epoch, each.created_at) for each in catalog.savepoints()))
+
+
 RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
     "schema_history": schema_history,
     "pending_changes": pending_changes,
@@ -127,6 +132,7 @@ RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
     "views": views,
     "sinks": sinks,
     "epochs": epochs,
+    "savepoints": savepoints,
     "settings": settings,
 }
 

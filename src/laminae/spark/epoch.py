@@ -6,6 +6,7 @@ Nothing exists until the one catalog transaction at the end; a replay of the sam
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
+from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of
 from laminae.spark.tables import dead_letter_records
 
@@ -68,6 +70,7 @@ class EpochRunner:
     storage: Storage
     lease_token: int
     clock: Callable[[], datetime]
+    on_metric: OnMetric | None = None
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
@@ -77,8 +80,15 @@ class EpochRunner:
 
     def run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
         """The number of the committed epoch, None when the source is gone. Committed before: nothing is done."""
+        began = time.monotonic()
         with self.between_epochs(source_id):
-            return self._run(spark, source_name, source_id, batch_id)
+            number = self._run(spark, source_name, source_id, batch_id)
+        done = self.catalog.batch(source_id, batch_id) if self.on_metric is not None and number is not None else None
+        if done is not None:
+            seconds = time.monotonic() - began
+            counts = (done.epoch, batch_id, done.version, done.rows, done.dead_letters)
+            told(self.on_metric, EpochCommitted(source_name, *counts, seconds))
+        return number
 
     def _run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
         source = self.catalog.source(source_name)

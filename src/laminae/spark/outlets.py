@@ -11,6 +11,7 @@ from laminae.catalog.updates import SetSinkProgress
 from laminae.engine import faults
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.spark.delivery import Outbox, Segment
+from laminae.spark.delivery.outbox import CREATING, REWINDING
 from laminae.spark.tables import source_table
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SinkRecord, SourceRecord
     from laminae.catalog.port import Catalog
     from laminae.spark.storage import Storage
-
-CREATING = "creating"
 
 
 @dataclass(slots=True)
@@ -44,6 +43,9 @@ class Outlets:
     def pump(self, spark: SparkSession) -> None:
         """Deliver what is committed and not delivered. A failing sink lags and is tried again; nothing is raised."""
         with self._lock:
+            for sink in self.catalog.sinks():
+                if sink.state == REWINDING:
+                    self._outbox.attempt(sink, partial(self._outbox.take_back, sink))
             for sink in self.catalog.sinks():
                 if sink.state == CREATING:
                     self._outbox.attempt(sink, partial(self._begin, spark, sink))
@@ -78,7 +80,7 @@ class Outlets:
 
     def _segments_after(self, sink: SinkRecord) -> list[Segment]:
         source = self.catalog.source(sink.relation)
-        if source is None or sink.state == CREATING:
+        if source is None or sink.state in (CREATING, REWINDING):
             return []
         schemas = {version.version: version.schema for version in self.catalog.versions(source.id)}
         return [

@@ -14,6 +14,7 @@ from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost, Pipeline
 from laminae.spark.epoch import EpochRunner, Replayed
 from laminae.spark.lease import HeldLease, is_alive, take_lease
 from laminae.spark.logs import open_log
+from laminae.spark.metrics import OnMetric, ProgressListener, listening
 from laminae.spark.offsets import refuse_divergence
 from laminae.spark.outlets import Outlets
 from laminae.spark.running import SourceStatus, SourceStream
@@ -48,7 +49,9 @@ class Pipeline:
     engine: Engine
     storage: Storage
     interval: str | None
+    on_metric: OnMetric | None = None
     _jvm: int | None = None
+    _listener: ProgressListener | None = None
     _lease: HeldLease = field(init=False)
     _runner: EpochRunner = field(init=False)
     _outlets: Outlets = field(init=False)
@@ -62,7 +65,7 @@ class Pipeline:
         """Take the lease and be ready, without starting any source."""
         self._jvm = jvm_pid(self.spark)
         self._lease = take_lease(self.catalog, self._jvm, now)
-        self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now)
+        self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now, self.on_metric)
         self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now)
         return self
 
@@ -71,6 +74,8 @@ class Pipeline:
         self.hold()
         try:
             with self._telling_of_a_dead_jvm():
+                if self.on_metric is not None:
+                    self._listener = listening(self.spark, self.on_metric, self._source_of)
                 self._follow_definitions()
         except BaseException:
             self.stop()
@@ -124,6 +129,8 @@ class Pipeline:
             self._watch.join()
         try:
             self._stop_queries()
+            if self._listener is not None:
+                self.spark.streams.removeListener(self._listener)
         finally:
             self._lease.release()
 
@@ -132,6 +139,10 @@ class Pipeline:
         problem = self._ended() or next(filter(None, (stream.failure() for stream in self._running())), None)
         if problem is not None:
             raise problem
+
+    def _source_of(self, run_id: str) -> str | None:
+        """The source of a query of ours."""
+        return next((stream.source.name for stream in self._running() if stream.run_id == run_id), None)
 
     def _running(self) -> list[SourceStream]:
         with self._lock:

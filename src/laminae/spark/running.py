@@ -51,6 +51,10 @@ class SourceStream:
     def is_active(self) -> bool:
         return self.query is not None and bool(self.query.isActive)
 
+    @property
+    def run_id(self) -> str | None:
+        return None if self.query is None else str(self.query.runId)
+
     def failure(self) -> LaminaeError | None:
         """What stopped it, if anything did."""
         if self.problem is not None or self.query is None:

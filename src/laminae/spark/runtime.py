@@ -11,11 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
 from laminae.errors import InvalidOption
+from laminae.spark.collection import collect
 from laminae.spark.lease import take_lease
 from laminae.spark.logs.push import append
 from laminae.spark.pipeline import Pipeline, now
 from laminae.spark.relations import run_query
 from laminae.spark.repair import repair
+from laminae.spark.savepoints import restore
 from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import dead_letters, source_table
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
+    from laminae.engine.collection import Removal
     from laminae.engine.engine import Engine
     from laminae.spark.epoch import Replayed
+    from laminae.spark.metrics import OnMetric
 
 CATALOG = "laminar_catalog"
 
@@ -71,8 +75,8 @@ class Runtime:
         stamp = source.version if option(source.options, "evolve") == "off" else None
         return append(source, str(self.storage.home), rows, stamp)
 
-    def start(self, interval: str | None) -> Pipeline:
-        return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval).start()
+    def start(self, interval: str | None, on_metric: OnMetric | None = None) -> Pipeline:
+        return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval, on_metric).start()
 
     def run(self) -> None:
         """Everything that is there now, then return."""
@@ -101,6 +105,17 @@ class Runtime:
             return repair(self.catalog, self.storage, source)
         finally:
             held.release()
+
+    def restore(self, name: str) -> int:
+        """Go back to a savepoint while no driver runs the home; needs the lease, but no Spark."""
+        held = take_lease(self.catalog, None, now)
+        try:
+            return restore(self.catalog, self.storage, name, held.token)
+        finally:
+            held.release()
+
+    def collect(self, dry_run: bool) -> tuple[Removal, ...]:
+        return collect(self.catalog, self.storage, now(), dry_run)
 
     def query(self, query: exp.Query, relations: list[tuple[str, str]]) -> DataFrame:
         return run_query(self.spark, query, {key: self._relation(*key) for key in relations})

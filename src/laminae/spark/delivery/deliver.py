@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.errors import NotAvailable
 from laminae.spark.delivery.console import deliver_console
-from laminae.spark.delivery.files import deliver_files
+from laminae.spark.delivery.files import deliver_files, take_back_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from laminae.spark.delivery.segment import Segment
 
 CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {"files": deliver_files, "console": deliver_console}
+# What was printed cannot be taken back.
+TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {"files": take_back_files}
 
 
 class Delivery:
@@ -32,3 +34,9 @@ class Delivery:
                 advice=f"Use one of {', '.join(CONNECTORS)}.",
             )
         CONNECTORS[connector](segment, sink)
+
+    def take_back(self, sink: SinkRecord, after: int) -> None:
+        """Undo what was delivered of epochs after this one, where the connector can."""
+        connector = option(sink.options, "connector", SINK_OPTIONS)
+        if connector in TAKE_BACK:
+            TAKE_BACK[connector](sink, after)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
 
+_NAME = re.compile(r"\.?epoch-(\d{12})-.*")
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EACCES})
 
 
@@ -65,6 +67,18 @@ def _remove_parts_behind(target: str, segment: Segment, parts: int, kind: str) -
     with suppress(FileNotFoundError):
         for part in count(parts):
             os.unlink(os.path.join(target, _name(segment, part, kind)))
+
+
+def take_back_files(sink: SinkRecord, after: int) -> None:
+    """Remove what was delivered of later epochs."""
+    target = _target(sink)
+    with _writing(sink, target):
+        for name in os.listdir(target) if os.path.isdir(target) else ():
+            found = _NAME.fullmatch(name)
+            if found and int(found.group(1)) > after:
+                os.unlink(os.path.join(target, name))
+        if os.path.isdir(target):
+            _sync(target)
 
 
 def _linked(file: str, temporary: str, segment: Segment) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laminae.catalog.port import Catalog
     from laminae.spark.delivery.segment import Segment
 
-CREATING, LIVE, FAILING = "creating", "live", "failing"
+CREATING, REWINDING, LIVE, FAILING = "creating", "rewinding", "live", "failing"
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=1)
 _MOST_DOUBLINGS = 16
 
@@ -61,7 +61,7 @@ class Outbox:
     def attempt(self, sink: SinkRecord, work: Callable[[], None]) -> None:
         """Do the work for this sink if it is due; a failure becomes its problem and the reason to wait.
 
-        A sink that is still being created stays so: its beginning is not done yet.
+        A sink that is still being created or rewound stays so: that is not done yet.
         """
         retry = self._retries.get(sink.id)
         if retry is not None and self.clock() < retry.due:
@@ -76,6 +76,11 @@ class Outbox:
     def deliver(self, spark: SparkSession, segment: Segment, sink: SinkRecord) -> None:
         """One delivery now, without a record of it; what goes wrong is raised."""
         self.delivery.deliver(spark, segment, sink)
+
+    def take_back(self, sink: SinkRecord) -> None:
+        """Undo what was delivered of epochs that are no more; the sink goes on from its progress, or begins anew."""
+        self.delivery.take_back(sink, sink.progress)
+        self._record(sink, sink.progress, LIVE if sink.progress else CREATING, None)
 
     def _catch_up(
         self, spark: SparkSession, sink: SinkRecord, segments_after: Callable[[SinkRecord], Sequence[Segment]]
@@ -93,7 +98,7 @@ class Outbox:
         # Between half and all of it, so that sinks that failed together do not come back together.
         due = self.clock() + wait * (0.5 + self.dice() / 2)
         self._retries[sink.id] = Retry(failures + 1, due)
-        self._record(sink, sink.progress, CREATING if sink.state == CREATING else FAILING, problem)
+        self._record(sink, sink.progress, sink.state if sink.state in (CREATING, REWINDING) else FAILING, problem)
 
     def _record(self, sink: SinkRecord, progress: int, state: str, problem: str | None) -> None:
         # Dropped meanwhile: there is nothing left to record.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT = 1
-HEAD, LOCK = "head.json", "lock"
+HEAD, LOCK, FLOOR = "head.json", "lock", "floor.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,20 @@ class LogDirectory:
         if items < seen:
             raise self.damaged(self.head_file, f"it counts {items} items, and {seen} were there before")
         return items
+
+    def floor(self) -> int:
+        """The first item that retention has left."""
+        try:
+            return int(json.loads(Path(self.path, FLOOR).read_bytes())["item"])
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self.damaged(os.path.join(self.path, FLOOR), f"it is not a floor: {error}") from error
+
+    def raise_floor(self, item: int) -> None:
+        """Items before this one are no more; to be called before their files go."""
+        if item > self.floor():
+            replace_durably(os.path.join(self.path, FLOOR), json.dumps({"format": FORMAT, "item": item}).encode())
 
     @contextmanager
     def writing(self) -> Iterator[Head]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laminae.errors import SourceTruncated
 from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.logs.head import Head, log_directory, sync_directory
 from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records, reading_many
@@ -61,6 +62,8 @@ class PushLog(NumberedLog):
         if not items:
             return no_records(spark)
         self._directory.items(items.stop)
+        if items.start < (floor := self._directory.floor()):
+            raise SourceTruncated(source=self._directory.source, first=floor, wanted=items.start)
         files = [item_file(self._directory, item) for item in items]
         for file in files:
             if not os.path.exists(file):

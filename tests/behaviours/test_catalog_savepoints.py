@@ -1,0 +1,107 @@
+"""What every catalog does with savepoints, with going back to one, and with what epochs no longer keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laminae.catalog.updates import DropSavepoint, ForgetSegments, PutSavepoint, Rewind, SetSinkProgress
+from laminae.errors import DuplicateObject, InvalidName, UnknownObject
+from tests.support.catalogs import NOON, SECOND, drop, epoch, made, sink
+
+if TYPE_CHECKING:
+    from laminae.catalog import Catalog
+
+
+def test_a_savepoint_pins_the_last_committed_epoch(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([epoch(source, 0)])
+    assert catalog.commit([PutSavepoint("before", NOON)]).ids == (1,)
+    catalog.commit([epoch(source, 1)])
+    (found,) = catalog.savepoints()
+    assert (found.name, found.epoch, found.created_at) == ("before", 1, NOON)
+
+
+def test_a_savepoint_of_an_empty_home_is_the_beginning(catalog: Catalog) -> None:
+    assert catalog.commit([PutSavepoint("start", NOON)]).ids == (0,)
+
+
+def test_a_savepoint_has_a_name_of_its_own(catalog: Catalog) -> None:
+    catalog.commit([PutSavepoint("a", NOON)])
+    with pytest.raises(DuplicateObject):
+        catalog.commit([PutSavepoint("a", NOON)])
+    with pytest.raises(InvalidName):
+        catalog.commit([PutSavepoint("", NOON)])
+
+
+def test_a_dropped_savepoint_is_gone(catalog: Catalog) -> None:
+    catalog.commit([PutSavepoint("a", NOON)])
+    catalog.commit([DropSavepoint("a")])
+    assert catalog.savepoints() == ()
+    with pytest.raises(UnknownObject):
+        catalog.commit([DropSavepoint("a")])
+
+
+def test_going_back_undoes_later_epochs_and_gives_no_number_out_again(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([epoch(source, 0)])
+    catalog.commit([PutSavepoint("a", NOON)])
+    catalog.commit([epoch(source, 1)])
+    catalog.commit([PutSavepoint("later", NOON)])
+    assert catalog.commit([Rewind("a")]).ids == (1,)
+    assert [found.batch_id for found in catalog.epochs(source.id)] == [0]
+    assert [found.name for found in catalog.savepoints()] == ["a"]
+    assert catalog.commit([epoch(source, 1)]).ids == (3,)
+
+
+def test_going_back_to_nowhere_changes_nothing(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([epoch(source, 0)])
+    with pytest.raises(UnknownObject):
+        catalog.commit([Rewind("nowhere")])
+    assert len(catalog.epochs(source.id)) == 1
+
+
+def test_what_a_later_epoch_replayed_waits_again(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([replace(epoch(source, 0), dead_letters=2, dead_letter_segment="d")])
+    catalog.commit([PutSavepoint("a", NOON)])
+    catalog.commit([replace(epoch(source, -2), replays=(1,))])
+    assert catalog.dead_letter_epochs(source.id) == ()
+    catalog.commit([Rewind("a")])
+    assert [found.epoch for found in catalog.dead_letter_epochs(source.id)] == [1]
+
+
+def test_sinks_that_went_further_rewind_and_later_ones_begin_anew(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([epoch(source, 0), sink("near"), sink("far")])
+    catalog.commit([PutSavepoint("a", NOON + SECOND), epoch(source, 1)])
+    catalog.commit([replace(sink("new"), created_at=NOON + 2 * SECOND)])
+    names = {found.name: found.id for found in catalog.sinks()}
+    progress = {"near": 1, "far": 2, "new": 2}
+    catalog.commit([SetSinkProgress(names[name], number, "live") for name, number in progress.items()])
+    catalog.commit([Rewind("a")])
+    assert {found.name: (found.progress, found.state) for found in catalog.sinks()} == {
+        "near": (1, "live"),
+        "far": (1, "rewinding"),
+        "new": (0, "rewinding"),
+    }
+
+
+def test_forgotten_segments_leave_the_epoch_and_its_counts(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    catalog.commit([replace(epoch(source, 0), segment="x", dead_letters=1, dead_letter_segment="y")])
+    catalog.commit([ForgetSegments((1,))])
+    (found,) = catalog.epochs(source.id)
+    assert (found.segment, found.dead_letter_segment, found.dead_letters) == (None, "y", 1)
+    catalog.commit([ForgetSegments((1,), dead_letters=True)])
+    assert catalog.epochs(source.id)[0].dead_letter_segment is None
+
+
+def test_dropped_sources_are_known_by_their_ids(catalog: Catalog) -> None:
+    source = made(catalog, "s")
+    assert catalog.dropped_sources() == ()
+    catalog.commit([drop("source", source.id)])
+    assert catalog.dropped_sources() == (source.id,)

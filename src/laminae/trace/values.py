@@ -1,6 +1,6 @@
 """Compare whole columns as SQL keys compare: NULL equals NULL, NaN equals NaN and is the largest, -0.0 equals 0.0.
 
-A value of fixed width becomes one or two signed integers in the same order ("levels"); text is left to Arrow.
+Values of fixed width are compared by their levels, text by Arrow, nested values part by part.
 """
 
 from __future__ import annotations
@@ -11,48 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laminae.errors import InvalidSchema
 from laminae.schema.arrays import entries_of
+from laminae.trace.levels import is_text, levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laminae.zset.wide import Bools, Int64s
-
-_SIGN = np.uint64(1 << 63)
-_BELOW_SIGN = np.int64((1 << 63) - 1)
-_PLAIN = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-
-
-def levels(array: pa.Array) -> list[Int64s]:
-    """Integers, the most significant first, that order as the values do. NULL slots hold anything."""
-    kind = array.type
-    if pa.types.is_null(kind):
-        return [np.zeros(len(array), dtype=np.int64)]
-    if pa.types.is_boolean(kind):
-        return [levels(array.cast(pa.int8()))[0]]
-    if pa.types.is_floating(kind):
-        return [_float_level(np.asarray(array.cast(pa.float64()).fill_null(0.0)))]
-    if pa.types.is_decimal128(kind):
-        halves = _raw(array, np.uint64, 2)
-        return [halves[:, 1].view(np.int64), (halves[:, 0] ^ _SIGN).view(np.int64)]
-    if str(kind) == "uint64":
-        return [(_raw(array, np.uint64)[:, 0] ^ _SIGN).view(np.int64)]
-    if str(kind) in _PLAIN:
-        return [_raw(array, np.dtype(str(kind)).type)[:, 0].astype(np.int64, copy=False)]
-    if pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
-        return [_raw(array, np.int32 if kind.bit_width == 32 else np.int64)[:, 0].astype(np.int64, copy=False)]
-    raise InvalidSchema(path=str(kind), problem="values of this type cannot be compared in a trace")
 
 
 def ranks(array: pa.Array) -> list[Int64s]:
@@ -89,8 +54,10 @@ def same(left: pa.Array, right: pa.Array) -> Bools:
     elif is_text(kind):
         equal = _mask(pc.equal(left, right))
     else:
-        pairs = zip(levels(left), levels(right), strict=True)
-        equal = np.logical_and.reduce([a == b for a, b in pairs])
+        first, *others = zip(levels(left), levels(right), strict=True)
+        equal = first[0] == first[1]
+        for one, other in others:
+            equal &= one == other
     if not (left.null_count or right.null_count):
         return equal
     a, b = _valid(left), _valid(right)
@@ -168,21 +135,6 @@ def _same_lists(left: pa.Array, right: pa.Array) -> Bools:
     taken = [child.take(mine) for child in a.children], [child.take(yours) for child in b.children]
     equal[rows] = np.logical_and.reduceat(all_same(*taken, len(within)), starts)
     return equal
-
-
-def _float_level(values: np.ndarray) -> Int64s:
-    """The bits of a double, negative ones turned round, are in its order; adding 0.0 makes one zero of two."""
-    bits = (values + 0.0).view(np.int64)
-    ordered = bits ^ ((bits >> 63) & _BELOW_SIGN)
-    return np.where(np.isnan(values), _BELOW_SIGN, ordered)
-
-
-def _raw(array: pa.Array, kind: type[np.generic], width: int = 1) -> np.ndarray:
-    data = array.buffers()[1]
-    if data is None or not len(array):
-        return np.zeros((len(array), width), dtype=kind)
-    found = np.frombuffer(data, dtype=kind, count=(array.offset + len(array)) * width)
-    return found.reshape(-1, width)[array.offset :]
 
 
 def _valid(array: pa.Array) -> Bools:

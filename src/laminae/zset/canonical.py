@@ -28,7 +28,7 @@ def canonical(value: object) -> Hashable:
         case bytearray() | memoryview():
             return bytes(value)
         case Mapping():
-            return ("row", *((name, canonical(inner)) for name, inner in value.items()))
+            return ("row", frozenset((name, canonical(inner)) for name, inner in value.items()))
         case Sequence():
             return ("list", *map(canonical, value))
     return value

@@ -90,7 +90,9 @@ class GroupedMin(GroupedValues):
         chosen = self._chosen(groups)
         places = np.full(len(self), -1, dtype=np.int64)
         places[groups[chosen]] = order[chosen]
-        return present.column(VALUE).combine_chunks().take(pa.array(places, mask=places < 0))
+        found = present.column(VALUE).combine_chunks().take(pa.array(places, mask=places < 0))
+        # Which of the two zeros came first must not show.
+        return pc.add(found, pa.scalar(0.0, found.type)) if pa.types.is_floating(found.type) else found
 
     @staticmethod
     def _chosen(groups: Int64s) -> Int64s:

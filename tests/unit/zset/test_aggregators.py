@@ -5,6 +5,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from laminae.errors import ValueOverflow
 from laminae.zset.keeping import CountDistinctAggregator, MaxAggregator, MinAggregator
@@ -35,6 +37,25 @@ def test_retractable_sum():
     assert total.finalize() == 60
     total.retract(20)
     assert total.finalize() == 40
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.integers(-(2**63), LARGEST)), st.lists(st.integers(-(2**63), LARGEST)))
+def test_changelog_weights_sum_to_count(inserts, deletes):
+    total, count = SumAggregator(), CountAggregator()
+    for value in inserts:
+        total.accumulate(value)
+        count.accumulate(value)
+    for value in deletes:
+        total.retract(value)
+        count.retract(value)
+    expected = sum(inserts) - sum(deletes)
+    assert count.finalize() == len(inserts) - len(deletes)
+    if -(2**63) <= expected <= LARGEST:
+        assert (total.finalize() or 0) == expected
+    else:
+        with pytest.raises(ValueOverflow):
+            total.finalize()
 
 
 def test_retractable_avg():

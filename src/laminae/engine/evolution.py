@@ -111,7 +111,7 @@ def plan_evolution(
         version=source.version + 1 if outcome is Outcome.APPLY else source.version,
         refusal=refusal,
         rests_on_others=outcome is Outcome.APPLY and bool(removed_ids(source.schema, evolved)),
-        notes=("FORCE overrides the mode",) if proposal.force and outcome is Outcome.APPLY and verdict.reasons else (),
+        notes=_notes(asked, verdict, proposal, outcome),
     )
 
 
@@ -207,6 +207,14 @@ def _outcome(
         return Outcome.APPLY
     asks_always = option(source.options, "evolve") == "confirm" and proposal.trigger is EvolutionTrigger.DATA
     return Outcome.WAIT if asks_always or not isinstance(verdict, Compatible) else Outcome.APPLY
+
+
+def _notes(
+    asked: Sequence[SchemaChange], verdict: EvolutionVerdict, proposal: Proposal, outcome: Outcome
+) -> tuple[str, ...]:
+    if not asked:
+        return ("the columns take over the ids that they have outside",)
+    return ("FORCE overrides the mode",) if proposal.force and outcome is Outcome.APPLY and verdict.reasons else ()
 
 
 def _pending(

@@ -79,15 +79,16 @@ def test_bad_records_are_dead_letters_with_their_bytes_and_come_back_once(db, in
     good = b"1,127,12.30,1e3,2024-01-31,yes,\xc3\xa9"
     (inbox / "a.csv").write_bytes(b"\n".join([header, good, *bad]) + b"\n")
     long = b'24,1,1,1,2024-01-01,true,"a\n\xff"'
-    (inbox / "b.csv").write_bytes(header + b"\n" + long + b"\n")
+    cut = b"25,1,1,1,2024-01-01,true,\xe9"
+    (inbox / "b.csv").write_bytes(header + b"\n" + long + b"\n" + cut + b"\r\n")
     db.run()
     found = letters(db)
-    assert found.keys() == {*bad, long}
+    assert found.keys() == {*bad, long, cut}
     assert {value: reason in found[value] for value, reason in bad.items()} == dict.fromkeys(bad, True)
     assert rows(db, "id, n, f, t") == [(1, 127, 1000.0, "é")]
     db.sql("ALTER SOURCE s ALTER COLUMN n TYPE INT; ALTER SOURCE s ALTER COLUMN id DROP NOT NULL")
     replayed = db.replay_dead_letters("s")
-    assert (replayed.rows, replayed.refused) == (2, len(bad) + 1 - 2)
+    assert (replayed.rows, replayed.refused) == (2, len(bad) + 2 - 2)
     assert rows(db, "id, n") == [(None, 1), (1, 127), (12, 200)]
     assert db.replay_dead_letters("s").rows == 0
     assert rows(db, "id, n") == [(None, 1), (1, 127), (12, 200)]
@@ -106,20 +107,20 @@ def test_a_file_that_cannot_be_read_is_one_dead_letter_and_is_read_again_when_me
     }
     for name, (content, _) in broken.items():
         (inbox / name).write_bytes(content)
-    (inbox / "good.csv").write_bytes(b"id\tname\textra\n0\t,\t1\n")
+    (inbox / "good.csv").write_bytes(b'id\tname\textra\n0\t,\t1\n9\t"a\n\tb"\t\n')
     db.run()
     found = db.sql("SELECT partition, value, reason FROM laminar_catalog.dead_letters").fetchall()
     assert [value for _, value, _ in found] == [None] * len(broken)
     told = {partition.rsplit("/", 1)[1]: reason for partition, _, reason in found}
     assert {name: reason in told[name] for name, (_, reason) in broken.items()} == dict.fromkeys(broken, True)
-    assert rows(db) == [(0, ",")]
+    assert rows(db) == [(0, ","), (9, "a\n\tb")]
     (inbox / "twice.csv").write_bytes(b"id\tname\n1\tone\n2\ttwo\n")
     replayed = db.replay_dead_letters("s")
     assert (replayed.rows, replayed.refused) == (2, len(broken) - 1)
     (inbox / "mac.csv").write_bytes(b"id\tname\n3\tthree\n")
     (inbox / "latin.csv").unlink()
     assert db.replay_dead_letters("s").rows == 1
-    assert rows(db) == [(0, ","), (1, "one"), (2, "two"), (3, "three")]
+    assert rows(db) == [(0, ","), (1, "one"), (2, "two"), (3, "three"), (9, "a\n\tb")]
 
 
 def test_columns_follow_renames_and_defaults_of_the_version_in_force(db, inbox):

@@ -5,6 +5,7 @@ A raw record has the header as its key and its own bytes as its value, so a dead
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from laminae.spark.logs.numbered import literal_path, reading_many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import Decoder, DecoderTable
     from laminae.spark.logs.listing import FileEntry
@@ -144,7 +145,7 @@ class CsvReader:
             whole = Expression("decode(CAST(value AS BINARY), 'ISO-8859-1')")
             records = F.explode(F.regexp_extract_all(whole.column, F.lit(pattern), F.lit(1)))
             lines = lines.select(records.alias("value"), PATH).withColumn("value", F.encode("value", "ISO-8859-1"))
-        stripped = lines.withColumn("value", _without_return(F.col("value").cast("string")).cast("binary"))
+        stripped = lines.withColumn("value", _without_return(column("value")).column)
         headers = [F.lit(bytearray(found)) for found in (b"", group.header, BOM + group.header)]
         places = {name: made.column for name, made in place_columns(group.files).items()}
         return stripped.where(~F.col("value").isin(*headers)).select(
@@ -156,19 +157,19 @@ class CsvReader:
         )
 
     def _records(self, raw: DataFrame, header: bytes, decoder: Decoder, table: DecoderTable) -> DataFrame:
-        names = header_names(header, self.delimiter)
-        if isinstance(names, Refused):
-            # The letter of a header that was read once; it cannot be another now.
-            raise AssertionError(names.reason)
+        found = header_names(header, self.delimiter)
+        names = () if isinstance(found, Refused) else _as_version(found, decoder).names
         text = column("value").cast("STRING")
         frame = raw.withColumn(PARSED, self._parse(text, len(names)).column)
-        found = _as_version(names, decoder).names
-        fields = {name: column(PARSED).field(f"c{index}") for index, name in enumerate(found)}
-        unknown = set(found) - set(decoder.schema.names) - {former for former, _ in decoder.aliases}
+        fields = {name: column(PARSED).field(f"c{index}") for index, name in enumerate(names)}
+        unknown = set(names) - set(decoder.schema.names) - {former for former, _ in decoder.aliases}
         problems = [
             when(~call("is_valid_utf8", text), literal(REASONS["utf8"])),
             when(column(PARSED).is_null() | column(PARSED).field(BAD).is_there(), _ragged(len(names))),
         ]
+        # Only of a letter: the file of its header fitted the version that was in force then.
+        if (refused := self._misfit(header, decoder)) is not None:
+            problems.insert(0, literal(refused.reason))
         values = []
         for node in columns_of(decoder.schema):
             if node.name not in fields:
@@ -195,7 +196,7 @@ class CsvReader:
         }
         given = call("map", *(literal(part) for option in options.items() for part in option))
         parsed = call("from_csv", text, literal(schema), given)
-        delimiters = call("regexp_count", text, literal(f"[{self.delimiter}]"))
+        delimiters = call("regexp_count", text, literal(re.escape(self.delimiter)))
         fits = call("length", text).compared("<", MOST_FIELDS) | delimiters.compared("<", MOST_FIELDS)
         # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
         return when(call("monotonically_increasing_id").compared(">=", 0) & fits, parsed)
@@ -212,8 +213,11 @@ def _ragged(count: int) -> Expression:
     return literal(REASONS["ragged"].format(count=count))
 
 
-def _without_return(text: Column) -> Column:
-    return F.when(F.endswith(text, F.lit("\r")), F.left(text, F.length(text) - 1)).otherwise(text)
+def _without_return(record: Expression) -> Expression:
+    """The bytes of a record without the carriage return before its newline: by bytes, since they may be no UTF-8."""
+    whole = record.cast("BINARY")
+    shorter = Expression(f"substring({whole.sql}, 1, octet_length({whole.sql}) - 1)")
+    return when(call("endswith", record.cast("STRING"), literal("\r")), shorter, whole)
 
 
 def _first_records(path: str, delimiter: str) -> list[bytes]:

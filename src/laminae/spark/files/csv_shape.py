@@ -23,8 +23,8 @@ BOM = b"\xef\xbb\xbf"
 CHUNK = 4_000_000
 # A header longer than this is no header, but a file of one line.
 LONGEST_HEADER = 1_000_000
-# Such a file is read as one value by one task, and a Java array ends at 2 GB.
-LONGEST_WHOLE = 256_000_000
+# Such a file is one value in one task, of which the JVM holds some seven copies while it is split.
+LONGEST_WHOLE = 64_000_000
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_DATE = r"[+-]?\\d{4,6}-\\d{1,2}-\\d{1,2}"
-_CLOCK = r"[ T]\\d{1,2}:\\d{1,2}(:\\d{1,2}(\\.\\d{1,6}0*)?)?"
-_ZONE = r" ?(Z|UTC|GMT|[+-]\\d{1,2}(:?\\d{2})?|[A-Za-z_]+/[A-Za-z_/]+)"
+_DATE = r"[+-]?\d{4,6}-\d{1,2}-\d{1,2}"
+_CLOCK = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6}0*)?)?"
+_ZONE = r" ?(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2})?|[A-Za-z_]+/[A-Za-z_/]+)"
 _SHOWN = 40
 
 
@@ -110,4 +110,4 @@ CONVERSIONS: dict[type[spark.DataType], Callable[[Expression, spark.DataType], E
 
 
 def _matches(text: Expression, pattern: str) -> Expression:
-    return call("rlike", text, Expression(f"'^{pattern}$'"))
+    return call("rlike", text, literal(f"^{pattern}$"))

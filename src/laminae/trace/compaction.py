@@ -43,12 +43,8 @@ def append(store: RunStore, spec: TraceSpec, runs: tuple[RunEntry, ...], batch: 
     """The runs with these rows as the newest. Older files are left as they are, for older manifests."""
     if not batch.num_rows:
         return runs
-    fresh = combined(spec, [batch], is_oldest=not runs)
-    if not fresh.num_rows:
-        return runs
-    count = merge_count(runs, fresh.num_rows, dead_rows(spec, fresh))
+    count = merge_count(runs, batch.num_rows, dead_rows(spec, batch))
     kept, merged = runs[: len(runs) - count], runs[len(runs) - count :]
-    if merged:
-        older = [run.slice(spec, 0, len(run)) for run in map(store.open, merged)]
-        fresh = combined(spec, [*older, fresh], is_oldest=not kept)
+    older = [run.slice(spec, 0, len(run)) for run in map(store.open, merged)]
+    fresh = combined(spec, [*older, batch], is_oldest=not kept)
     return (*kept, store.write(spec, fresh)) if fresh.num_rows else kept

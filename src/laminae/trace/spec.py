@@ -35,7 +35,10 @@ _STORED = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceSpec:
-    """`keys` tell groups apart (NULL is a key value), `values` rows within a group, `payload` comes along."""
+    """`keys` tell groups apart, `values` rows within a group, `payload` comes along.
+
+    NULL is a key value, so what else is said of a key's nullability is left aside.
+    """
 
     name: str
     discipline: Discipline
@@ -72,7 +75,8 @@ class TraceSpec:
         payload: tuple[pa.Field, ...],
         keeps_tombstones: bool,
     ) -> TraceSpec:
-        fields = [stored(field) for field in (*keys, *values, *payload)]
+        named = [field.with_nullable(True) for field in (*keys, *values)]
+        fields = [stored(field) for field in (*named, *payload)]
         if clash := [field.name for field in fields if field.name in (HASH, WEIGHT)]:
             raise InvalidSchema(path=clash[0], problem="the name is used by the trace itself")
         if len({field.name for field in fields}) != len(fields):

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """One event for each key that has one: what the trace knows of the key, the new payload, and how many lost."""
+    """One event for each key that has one: what the trace knows of the key, and the new payload.
+
+    `dropped` events were not newer, `unseen` ones delete what was not there.
+    """
 
     keys: Wanted
     before: Latest
     payload: dict[str, pa.Array]
     deleted: Bools
     dropped: int
+    unseen: int
 
 
 def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Events:
@@ -43,6 +47,8 @@ def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Even
     found = clusters(hashes, wanted.keys)
     keys = wanted.take(found.firsts)
     known = latest(trace, runs, keys)
+    deletes = np.asarray(gathered(delta.column(DELETED), pa.bool_()).fill_null(False))
+    unseen = _unseen(table, found, deletes, known)
     chosen, dropped = found.lasts, 0
     if table.sequence is not None:
         sequences = gathered(delta.column(SEQUENCE), stored_type(table.sequence))
@@ -52,14 +58,23 @@ def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Even
         chosen, keys, known = chosen[heard], keys.take(heard), known.take(heard)
     rows = pa.array(chosen)
     payload = {name: gathered(delta.column(name), trace.schema.field(name).type).take(rows) for name in trace.payload}
-    deleted = np.asarray(gathered(delta.column(DELETED), pa.bool_()).take(rows).fill_null(False))
-    return Events(keys, known, payload, deleted, dropped)
+    return Events(keys, known, payload, deletes[chosen], dropped, unseen)
 
 
 def is_older(column: pa.Array, bound: pa.Scalar) -> Bools:
     """Smaller than the bound; NULL is smaller than anything."""
     bounds = pa.repeat(bound, len(column)).cast(column.type)
     return np.asarray(column.is_null()) | before([column], [bounds], len(column))
+
+
+def _unseen(table: KeyedTable, found: Clusters, deletes: Bools, known: Latest) -> int:
+    """Deletes of rows that are not there; where deletes are remembered, of keys that nothing was heard of before."""
+    in_order = deletes[found.order]
+    is_known = np.ones(len(in_order), dtype=np.bool_)
+    if table.sequence is None:
+        is_known[1:] = ~in_order[:-1]
+    is_known[found.starts] = known.live if table.sequence is None else known.found
+    return int(np.count_nonzero(in_order & ~is_known))
 
 
 def _is_taken(found: Clusters, sequences: pa.Array, known: Latest) -> Bools:

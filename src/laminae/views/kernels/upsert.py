@@ -59,7 +59,7 @@ def step(
     counts = Counts(
         rows_in=delta.num_rows,
         rows_out=shown.num_rows,
-        anomalies=int(np.count_nonzero(events.deleted & ~events.before.found)),
+        anomalies=events.unseen,
         dropped=events.dropped + outdated,
         state_rows=state_rows(manifest),
     )

@@ -88,6 +88,10 @@ def test_delete_of_a_key_never_seen_is_counted(store):
     assert run((1, None)) == []
     assert run.last.counts.anomalies == 1
     assert run.manifest == Manifest()
+    assert run((1, "a"), (1, None), (1, None), (2, "b")) == [("+I", 2, "b")]
+    assert run.last.counts.anomalies == 1
+    assert run((2, None), (2, "c"), (2, None)) == [("-D", 2, "b")]
+    assert run.last.counts.anomalies == 0
 
 
 def test_event_that_is_not_newer_is_dropped_and_counted(store, hashed):
@@ -112,8 +116,10 @@ def test_delete_is_remembered_with_its_sequence(store, hashed):
 
 def test_delete_that_overtakes_its_insert_keeps_the_row_away(store):
     run = Running(BY_SEQUENCE, store)
-    assert run((1, None, 5)) == []
-    assert run((1, "late", 4)) == []
+    assert run((1, None, 5), (1, None, 6)) == []
+    assert run.last.counts.anomalies == 1
+    assert run((1, "late", 4), (1, None, 7)) == []
+    assert (run.last.counts.anomalies, run.last.counts.dropped) == (0, 1)
     assert run.rows() == {}
 
 

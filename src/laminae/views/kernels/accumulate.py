@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 import pyarrow as pa
 
+from laminae.errors import AggregateOverflow
 from laminae.trace.compaction import append
 from laminae.trace.lookup import matches
 from laminae.trace.values import integers
@@ -22,6 +23,7 @@ from laminae.views.kernels.aggregates import (
     IntegerTotal,
     Tally,
     ValueSet,
+    key_text,
     state_fields,
     values_trace,
 )
@@ -70,6 +72,7 @@ def accumulated(
             low, high = (delta.sums(f"{found.id}_{half}") for half in ("lo", "hi"))
             return _total(found, old, delta, _joined_halves(low, high))
         case DecimalTotal():
+            _check_partial_sums(aggregate, found, delta)
             return _total(found, old, delta, delta.decimal_sums(f"{found.id}_sum"))
         case FloatTotal():
             return _float_total(found, values_trace(aggregate, found), slot, old, delta, store, runs)
@@ -94,6 +97,20 @@ def _total(
     count = _count(found, old, delta)
     columns = dict(zip(names, [pa.array(count), *to_columns(total)], strict=True))
     return Accumulated(columns, (count != 0) | ~total.is_zero())
+
+
+def _check_partial_sums(aggregate: Aggregate, found: DecimalTotal, delta: Delta) -> None:
+    """Spark's SUM of decimals is NULL when it needs more than 38 digits; adding nothing instead would be silent."""
+    sums, counts = delta.column(f"{found.id}_sum"), integers(delta.column(f"{found.id}_n"))
+    lost = np.flatnonzero(np.asarray(sums.is_null()) & (counts != 0))
+    if len(lost):
+        raise AggregateOverflow(
+            view=aggregate.view,
+            aggregate=f"a sum of {found.id}",
+            key=key_text(aggregate, delta.groups, int(delta.members[lost[0]])),
+            value="longer than 38 digits within one epoch",
+            type=sums.type,
+        )
 
 
 def _joined_halves(low: Int64s, high: Int64s) -> WideInts:

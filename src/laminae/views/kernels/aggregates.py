@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
 from laminae.trace.spec import TraceSpec, stored
 from laminae.zset.wide import LIMBS_OF_DECIMAL_SUM, LIMBS_OF_INT64_SUM
+
+if TYPE_CHECKING:
+    from laminae.trace.lookup import Wanted
 
 SLOT, ROWS, GROUPS = "_slot", "_rows", "groups"
 PARTS = 3
@@ -152,6 +155,12 @@ def values_trace(aggregate: Aggregate, accumulator: FloatTotal | ValueSet) -> Tr
 
 def values_name(accumulator: Accumulator) -> str:
     return f"values:{accumulator.id}"
+
+
+def key_text(aggregate: Aggregate, groups: Wanted, place: int) -> str:
+    """A group's key as a person reads it."""
+    named = zip(aggregate.keys, groups.keys, strict=True)
+    return ", ".join(f"{field.name} = {column[place].as_py()!r}" for field, column in named) or "(all rows)"
 
 
 def _limbs(name: str, count: int) -> list[pa.Field]:

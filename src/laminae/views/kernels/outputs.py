@@ -20,6 +20,7 @@ from laminae.views.kernels.aggregates import (
     Function,
     IntegerTotal,
     Output,
+    key_text,
     state_fields,
 )
 from laminae.views.kernels.averages import decimal_averages
@@ -91,12 +92,6 @@ def _checked(
     if is_decimal:
         return to_decimals(values, kind, seen)
     return _as(pa.array(to_int64(values), mask=~seen), kind)
-
-
-def key_text(aggregate: Aggregate, groups: Wanted, place: int) -> str:
-    """A group's key as a person reads it."""
-    named = zip(aggregate.keys, groups.keys, strict=True)
-    return ", ".join(f"{field.name} = {column[place].as_py()!r}" for field, column in named) or "(all rows)"
 
 
 def _scaled(value: int, scale: int) -> str:

@@ -142,6 +142,15 @@ def test_decimal_sums_beyond_128_bits_come_back(store):
     assert run(("a", large, 1)) == [("+I", 1, "a", large)]
 
 
+def test_partial_decimal_sum_that_spark_could_not_hold_is_an_overflow(store):
+    run = Running(view(DecimalTotal("d", 2), (Function.SUM, pa.decimal128(38, 2))), store)
+    delta = aggregate_delta(run.aggregate, [(("a",), {"d": Decimal("1.00")}, 1), (("b",), {"d": None}, 1)])
+    lost = pa.nulls(2, pa.decimal128(38, 2))
+    delta = delta.set_column(delta.column_names.index("d_sum"), "d_sum", lost)
+    with pytest.raises(AggregateOverflow, match="longer than 38 digits within one epoch for the key k = 'a'"):
+        step(run.aggregate, delta, Manifest(), store)
+
+
 @pytest.mark.parametrize(
     ("values", "average"),
     [(["0.05", "0.06"], "0.055000"), (["1", "0", "0"], "0.333333"), (["-1", "-1", "0"], "-0.666667")],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
 import orjson
 
 from laminae.errors import InvalidChangeEvent
-from laminae.zset.json_text import Json, plain
+from laminae.zset.json_text import Json, is_plain_row, plain
 from laminae.zset.operation import CdcOperation
 from laminae.zset.record import ChangelogRecord
 
@@ -122,16 +122,21 @@ class CdcEnvelope(Generic[Row]):
 
 def encode(envelope: CdcEnvelope[Row], source: orjson.Fragment, nulls: Nulls) -> bytes:
     """The event as JSON. NULL columns inside a row are always written."""
+    before, after = envelope.before, envelope.after
     found: dict[str, object] = {}
-    for name, row in (("before", envelope.before), ("after", envelope.after)):
-        if row is not None or nulls == "explicit":
-            found[name] = plain(row)
-    found["source"] = source
-    found["op"] = envelope.op
-    found["ts_ms"] = envelope.ts_ms
-    for name in ("ts_us", "ts_ns", "transaction", "message"):
-        if (value := getattr(envelope, name)) is not None:
-            found[name] = value
+    if before is not None or nulls == "explicit":
+        found["before"] = before if is_plain_row(before) else plain(before)
+    if after is not None or nulls == "explicit":
+        found["after"] = after if is_plain_row(after) else plain(after)
+    found["source"], found["op"], found["ts_ms"] = source, envelope.op, envelope.ts_ms
+    if envelope.ts_us is not None:
+        found["ts_us"] = envelope.ts_us
+    if envelope.ts_ns is not None:
+        found["ts_ns"] = envelope.ts_ns
+    if envelope.transaction is not None:
+        found["transaction"] = envelope.transaction
+    if envelope.message is not None:
+        found["message"] = envelope.message
     return orjson.dumps(found)
 
 

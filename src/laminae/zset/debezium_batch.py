@@ -16,7 +16,7 @@ from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, 
 from laminae.zset.debezium import CREATE, DELETE, UPDATE
 from laminae.zset.json_text import joined, row_texts
 from laminae.zset.operation import CODES, CdcOperation
-from laminae.zset.rows import row_groups
+from laminae.zset.rows import same_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from laminae.zset.wide import Bools, Int64s
 
 _NONE = -1
+_OPS = pa.array([CREATE, UPDATE, DELETE], pa.large_string())
+_CREATED, _UPDATED, _DELETED = range(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +42,8 @@ class Messages:
 class _Events:
     """For each event its operation and the rows of the table that are its images, or -1."""
 
-    ops: Sequence[str]
+    ops: Int64s
+    """Places in `_OPS`."""
     before: Int64s
     after: Int64s
 
@@ -69,10 +72,11 @@ def encode_changelog(
     ]
     main = np.where(events.after == _NONE, events.before, events.after)
     times = pa.scalar(str(ts_ms)) if ts_ms is not None else _times(table).take(pa.array(main))
-    ops = pa.array(events.ops, pa.large_string())
     tail = f'"source":{source.to_json()},"op":"'
-    values = joined("{", *images, tail, ops, '","ts_ms":', times.cast(pa.large_string()), "}")
-    keys = row_texts(table, key).take(pa.array(main)) if key else pa.nulls(len(values), pa.large_string())
+    values = joined(
+        "{", *images, tail, _OPS.take(pa.array(events.ops)), '","ts_ms":', times.cast(pa.large_string()), "}"
+    )
+    keys = row_texts(table.select(list(key)).take(pa.array(main)), key) if key else pa.nulls(len(values), _OPS.type)
     return _with_tombstones(keys, values, events) if tombstones else Messages(keys, values)
 
 
@@ -81,18 +85,20 @@ def _events(table: pa.Table, key: Sequence[str]) -> _Events:
     codes, weights = codes_of(table), weights_of(table)
     follows = _is_second_of_two(codes, weights)
     is_pair = follows
-    if key and bool(follows.any()):
-        numbers = row_groups(table, key).numbers
-        is_pair = follows & (numbers == np.roll(numbers, 1))
+    if key:
+        seconds = np.flatnonzero(follows)
+        keys = table.select(list(key))
+        is_pair = follows.copy()
+        is_pair[seconds] = same_rows(keys.take(pa.array(seconds - 1)), keys.take(pa.array(seconds)))
     is_first = np.roll(is_pair, -1)
     places = np.arange(table.num_rows)
     # A +U without its -U is an update whose old row is not known; behind a -U of another key it is a new row.
     is_update = is_pair | ((codes == CODES[CdcOperation.UPDATE_AFTER]) & ~follows)
-    ops = np.where(codes < 0, DELETE, np.where(is_update, UPDATE, CREATE))
+    ops = np.where(codes < 0, _DELETED, np.where(is_update, _UPDATED, _CREATED))
     before = np.where(is_pair, places - 1, np.where(codes < 0, places, _NONE))
     after = np.where(codes > 0, places, _NONE)
     chosen = np.repeat(np.flatnonzero(~is_first), np.abs(weights[~is_first]))
-    return _Events(ops[chosen].tolist(), before[chosen], after[chosen])
+    return _Events(ops[chosen], before[chosen], after[chosen])
 
 
 def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:
@@ -119,7 +125,7 @@ def _times(table: pa.Table) -> pa.Array:
 
 def _with_tombstones(keys: pa.Array, values: pa.Array, events: _Events) -> Messages:
     """Each `d` twice, the second time without its value."""
-    is_delete = np.array([op == DELETE for op in events.ops], dtype=np.bool_)
+    is_delete = events.ops == _DELETED
     places = np.repeat(np.arange(len(values)), 1 + is_delete)
     is_tombstone = np.zeros(len(places), dtype=np.bool_)
     is_tombstone[1:] = places[1:] == places[:-1]

@@ -189,9 +189,11 @@ def group_count(groups: Int64s) -> int:
     """One more than the largest group number."""
     if not len(groups):
         return 0
-    if int(groups.min()) < 0:
+    # Read as unsigned a negative number is the largest of all: one pass finds both.
+    largest = int(groups.view(np.uint64).max())
+    if largest >= _LIMIT:
         raise ValueError("group numbers count from 0")
-    return int(groups.max()) + 1
+    return largest + 1
 
 
 def _padded(limbs: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:

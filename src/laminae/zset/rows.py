@@ -18,7 +18,7 @@ from laminae.zset.canonical import canonical
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from laminae.zset.wide import Int64s
+    from laminae.zset.wide import Bools, Int64s
 
 _PLACE = "place"
 
@@ -62,6 +62,24 @@ def row_groups(table: pa.Table, names: Sequence[str]) -> RowGroups:
     lists = found.column(f"{_PLACE}_list").combine_chunks()
     sizes = np.asarray(pc.list_value_length(lists), dtype=np.int64)
     return RowGroups(np.asarray(lists.flatten()), np.cumsum(sizes) - sizes)
+
+
+def same_rows(left: pa.Table, right: pa.Table) -> Bools:
+    """Row by row, whether the two are equal."""
+    found = np.ones(left.num_rows, dtype=np.bool_)
+    for name in left.column_names:
+        for one, other in zip(_keys(left.column(name)), _keys(right.column(name)), strict=True):
+            found &= _same(one, other)
+    return found
+
+
+def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
+    equal = pc.equal(one, other)
+    if pa.types.is_floating(one.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+    if equal.null_count:
+        equal = pc.if_else(pc.is_null(equal), pc.and_(pc.is_null(one), pc.is_null(other)), equal)
+    return np.asarray(equal, dtype=np.bool_)
 
 
 def _keys(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from laminae.zset.wide import Bools, Int64s
 
 _NONE = -1
-_OPS = pa.array([CREATE, UPDATE, DELETE], pa.large_string())
+_OPS = (CREATE, UPDATE, DELETE)
 _CREATED, _UPDATED, _DELETED = range(3)
 
 
@@ -73,10 +73,12 @@ def encode_changelog(
     main = np.where(events.after == _NONE, events.before, events.after)
     times = pa.scalar(str(ts_ms)) if ts_ms is not None else _times(table).take(pa.array(main))
     tail = f'"source":{source.to_json()},"op":"'
-    values = joined(
-        "{", *images, tail, _OPS.take(pa.array(events.ops)), '","ts_ms":', times.cast(pa.large_string()), "}"
+    values = joined("{", *images, tail, _op_texts(events.ops), '","ts_ms":', times.cast(pa.large_string()), "}")
+    keys = (
+        row_texts(table.select(list(key)).take(pa.array(main)), key)
+        if key
+        else pa.nulls(len(values), pa.large_string())
     )
-    keys = row_texts(table.select(list(key)).take(pa.array(main)), key) if key else pa.nulls(len(values), _OPS.type)
     return _with_tombstones(keys, values, events) if tombstones else Messages(keys, values)
 
 
@@ -99,6 +101,11 @@ def _events(table: pa.Table, key: Sequence[str]) -> _Events:
     after = np.where(codes > 0, places, _NONE)
     chosen = np.repeat(np.flatnonzero(~is_first), np.abs(weights[~is_first]))
     return _Events(ops[chosen], before[chosen], after[chosen])
+
+
+def _op_texts(ops: Int64s) -> pa.Array:
+    # Not a constant: the first `pa.array` of a process loads pandas.
+    return pa.array(_OPS, pa.large_string()).take(pa.array(ops))
 
 
 def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:

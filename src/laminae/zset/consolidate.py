@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from laminae.zset.aggregate.grouped import check_fits
 from laminae.zset.canonical import canonical
 from laminae.zset.changelog import CHANGE_TYPE, META_COLUMNS, OP, WEIGHT, data_columns, ops_of, weights_of
-from laminae.zset.grouped import check_fits
 from laminae.zset.record import ChangelogRecord
 from laminae.zset.rows import row_groups
 from laminae.zset.wide import WideInts

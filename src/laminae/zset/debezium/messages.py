@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
-from laminae.zset.debezium import CREATE, DELETE, UPDATE
-from laminae.zset.json_text import joined, row_texts
+from laminae.zset.debezium.envelope import CREATE, DELETE, UPDATE
+from laminae.zset.debezium.json_text import joined, row_texts
 from laminae.zset.operation import CODES, CdcOperation
 from laminae.zset.rows import same_rows
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laminae.zset.buffer import Codes
-    from laminae.zset.debezium import CdcSource, Nulls
+    from laminae.zset.debezium.envelope import CdcSource, Nulls
     from laminae.zset.wide import Bools, Int64s
 
 _NONE = -1

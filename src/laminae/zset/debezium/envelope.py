@@ -1,6 +1,6 @@
 """The Debezium envelope of one change: written as Debezium writes it, read from whatever Connect sends.
 
-Whole changelogs are written by `debezium_batch.py`.
+Whole changelogs are written by `messages.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
 import orjson
 
 from laminae.errors import InvalidChangeEvent
-from laminae.zset.json_text import Json, is_plain_row, plain
+from laminae.zset.debezium.json_text import Json, is_plain_row, plain
 from laminae.zset.operation import CdcOperation
 from laminae.zset.record import ChangelogRecord
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from laminae.errors import ValueOverflow
+from laminae.zset.aggregate.group_totals import GroupTotals, SumsAndCounts, group_count
+from laminae.zset.aggregate.linear import AVG_DIGITS, LARGEST_PRECISION
+from laminae.zset.aggregate.total import divided
 from laminae.zset.exact_float import Floats, FloatSums
-from laminae.zset.group_totals import GroupTotals, SumsAndCounts, group_count
-from laminae.zset.linear import AVG_DIGITS, LARGEST_PRECISION
-from laminae.zset.total import divided
 from laminae.zset.wide import LIMBS_OF_DECIMAL_SUM, LIMBS_OF_INT64_SUM, Bools, Int64s, WideInts
 from laminae.zset.wide_values import (
     fits_decimal,

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from laminae.errors import InvalidChangeEvent, LaminaeError
-from laminae.zset.debezium import CdcEnvelope, CdcSource, encode_many, read_event
+from laminae.zset.debezium.envelope import CdcEnvelope, CdcSource, encode_many, read_event
 
 SOURCE = CdcSource(name="laminardb", db="default", table="orders", sequence=42)
 ROW, OLD = {"id": 1, "amount": 100}, {"id": 1, "amount": 90}

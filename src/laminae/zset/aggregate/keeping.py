@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Self
 
-from laminae.zset.aggregate import Output, RetractableAggregator
+from laminae.zset.aggregate.aggregator import Output, RetractableAggregator
 from laminae.zset.canonical import canonical, order_key
 
 if TYPE_CHECKING:

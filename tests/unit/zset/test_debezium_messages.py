@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from laminae.errors import SchemaMismatch
-from laminae.zset.debezium import CdcEnvelope, CdcSource
-from laminae.zset.debezium_batch import encode_changelog
+from laminae.zset.debezium.envelope import CdcEnvelope, CdcSource
+from laminae.zset.debezium.messages import encode_changelog
 
 SOURCE = CdcSource("laminae", "default", "totals", 7)
 

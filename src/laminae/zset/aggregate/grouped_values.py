@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laminae.zset.aggregate.group_totals import group_count
+from laminae.zset.aggregate.grouped import Values, without_nulls
 from laminae.zset.changelog import WEIGHT
 from laminae.zset.consolidate import consolidate
-from laminae.zset.group_totals import group_count
-from laminae.zset.grouped import Values, without_nulls
 
 if TYPE_CHECKING:
     from laminae.zset.wide import Int64s

@@ -11,9 +11,9 @@ from typing import Self
 import pyarrow as pa
 
 from laminae.errors import ValueOverflow
-from laminae.zset.aggregate import RetractableAggregator
+from laminae.zset.aggregate.aggregator import RetractableAggregator
+from laminae.zset.aggregate.total import EXACT, Number, Total, divided, scale_of, unscaled
 from laminae.zset.operation import INT64_MAX, INT64_MIN
-from laminae.zset.total import EXACT, Number, Total, divided, scale_of, unscaled
 
 LARGEST_PRECISION = 38
 AVG_DIGITS = 4

@@ -1,6 +1,6 @@
 """The exact total of one group's numbers: integers, decimals and doubles, in any order, with retractions.
 
-Nothing is rounded and nothing overflows before `value` is asked for. Many groups at once: `grouped_numbers.py`.
+Nothing is rounded and nothing overflows before `value` is asked for. Many groups at once: `grouped.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from laminae.zset.wide import Bools, Int64s, UInt64s, WideInts, signed
+from laminae.zset.wide import Bools, Int64s, UInt64s, WideInts, magnitude, signed
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +24,8 @@ NAN_BIN, POSITIVE_INFINITY_BIN, NEGATIVE_INFINITY_BIN = 64, 65, 66
 _MANTISSA_BITS = 52
 _SPECIAL_EXPONENT = 0x7FF
 _BINS = 128
+_MOST_WEIGHT = 1 << 43
+"""A value in its bin has 84 bits and a sign."""
 _UNIT = 1 << -LOWEST
 
 
@@ -59,8 +61,10 @@ class FloatSums:
 
     @classmethod
     def of_values(cls, groups: Int64s, values: Floats, weights: Int64s) -> FloatSums:
-        """Exact while the weights of one bin, all taken positive, stay below 2**43."""
+        """Exact while the weights of one bin, all taken positive, stay below 2**43; wider for weights beyond that."""
         bins, integers = float_parts(values)
+        if magnitude(weights) * len(weights) >= _MOST_WEIGHT:
+            integers = integers.widened(integers.width + 1)
         return cls.of_rows(groups, bins, integers.times(weights))
 
     @classmethod

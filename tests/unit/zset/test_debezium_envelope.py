@@ -150,6 +150,14 @@ def test_what_cannot_be_read_is_an_error_with_a_code_and_a_place(text, told):
     assert caught.value.code == "INVALID_CHANGE_EVENT"
 
 
+def test_no_digit_of_a_number_is_lost():
+    numbers = b'"i":123456789012345678901234567890,"d":0.12345678901234567890,"f":0.1,"l":1.5e3'
+    text = b'{"op":"c","ts_ms":1,"after":{' + numbers + b"}}"
+    row = CdcEnvelope.from_json(text).after
+    assert row == {"i": 123456789012345678901234567890, "d": Decimal("0.12345678901234567890"), "f": 0.1, "l": 1500.0}
+    assert isinstance(row["f"], float)
+
+
 def test_an_unknown_operation_cannot_be_made_either():
     with pytest.raises(InvalidChangeEvent, match="'z'"):
         CdcEnvelope("z", TIME, SOURCE)

@@ -1,6 +1,7 @@
 """Sums of doubles: exact, in any order, and back again."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,6 +69,8 @@ def test_groups_of_different_span_are_finished_together():
 
 def test_large_weights_are_exact():
     assert sums([0.1, 0.1], [10**9, -(10**9) + 1]).finalize(1).tolist() == [0.1]
+    assert sums([LARGEST, LARGEST], [2**62, 1 - 2**62]).finalize(1).tolist() == [LARGEST]
+    assert sums([0.1] * 3, [2**62] * 3).finalize(1).tolist() == [float(3 * 2**62 * Fraction(0.1))]
 
 
 def test_one_group_in_python_integers_agrees():

@@ -149,5 +149,8 @@ def test_group_numbers_count_from_zero():
 
 
 def test_what_is_not_a_number_cannot_be_summed():
-    with pytest.raises(TypeError, match="string"):
-        GroupedSum(pa.string())
+    for kind in (pa.string(), pa.decimal256(50, 2), pa.uint64()):
+        with pytest.raises(TypeError, match="cannot be summed"):
+            GroupedSum(kind)
+        with pytest.raises(TypeError, match="cannot be summed"):
+            GroupedAvg(kind)

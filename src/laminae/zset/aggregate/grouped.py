@@ -69,7 +69,8 @@ class GroupedSum:
 
     def __init__(self, value_type: pa.DataType, result_type: pa.DataType | None = None) -> None:
         self.value_type = value_type
-        self.result_type = result_type or _sum_type(value_type)
+        sum_type = _sum_type(value_type)
+        self.result_type = result_type or sum_type
         self._totals = SumsAndCounts(LIMBS_OF_DECIMAL_SUM if pa.types.is_decimal(value_type) else LIMBS_OF_INT64_SUM)
         self._floats = FloatSums.empty()
 
@@ -170,7 +171,7 @@ def _quotients(sums: WideInts, counts: Int64s) -> Floats:
 
 
 def _sum_type(value_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_decimal(value_type):
+    if pa.types.is_decimal128(value_type):
         return pa.decimal128(min(value_type.precision + 10, LARGEST_PRECISION), value_type.scale)
     if pa.types.is_floating(value_type):
         return pa.float64()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
 import orjson
 
 from laminae.errors import InvalidChangeEvent
-from laminae.zset.debezium.json_text import Json, is_plain_row, plain
+from laminae.zset.debezium.json_text import Json, exact_json, is_plain_row, plain
 from laminae.zset.operation import CdcOperation
 from laminae.zset.record import ChangelogRecord
 
@@ -156,8 +156,8 @@ def read_event(value: str | bytes | None) -> CdcEnvelope[dict[str, Json]] | None
     if value is None or not value.strip():
         return None
     try:
-        given = orjson.loads(value)
-    except orjson.JSONDecodeError as problem:
+        given = exact_json(value)
+    except ValueError as problem:
         raise _invalid("the value", f"it is not JSON: {problem}") from None
     if isinstance(given, dict) and "payload" in given and "op" not in given:
         given = given["payload"]

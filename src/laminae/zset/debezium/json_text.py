@@ -7,7 +7,9 @@ Spark reads back as such (orjson alone would write null for them).
 from __future__ import annotations
 
 import base64
+import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 _PLAIN = frozenset({str, int, bool, type(None)})
+_LONG_NUMBER = re.compile(rb"[0-9]{20}|(?=[0-9.]{17})[0-9]+[.]")
 _TEXT = pa.large_string()
 _MUST_BE_ESCAPED = r'[\x00-\x1f"\\]'
 
@@ -63,6 +66,24 @@ def plain(value: object) -> Json | orjson.Fragment:
         case timedelta():
             return value // timedelta(microseconds=1)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def exact_json(text: str | bytes) -> Json | Decimal:
+    """The value of a JSON text. A number with more digits than 64 bits or a double hold is an integer or a Decimal.
+
+    orjson would round it without a word, so texts with such a run of digits are read by the standard library.
+    """
+    found: Json | Decimal = orjson.loads(text)
+    as_bytes = text.encode() if isinstance(text, str) else text
+    if _LONG_NUMBER.search(as_bytes) is None:
+        return found
+    exact: Json | Decimal = json.loads(text, parse_float=_exact_number)
+    return exact
+
+
+def _exact_number(text: str) -> float | Decimal:
+    exact = Decimal(text)
+    return float(text) if Decimal(repr(float(text))) == exact else exact
 
 
 def _spoken(value: float) -> str:

@@ -96,6 +96,8 @@ def test_times_come_from_the_changelog_or_from_the_caller():
     assert '"ts_ms":77}' in encode_changelog(table, SOURCE, ts_ms=77).values[0].as_py()
     with pytest.raises(SchemaMismatch, match="_timestamp"):
         encode_changelog(table, SOURCE)
+    with pytest.raises(SchemaMismatch, match="NULL in places"):
+        encode_changelog(table.append_column("_timestamp", pa.nulls(1, pa.int64())), SOURCE)
 
 
 def test_values_of_every_type_are_written_as_one_by_one():

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laminae.errors import SchemaMismatch
 from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
 from laminae.zset.debezium.envelope import CREATE, DELETE, UPDATE
 from laminae.zset.debezium.json_text import joined, row_texts
@@ -125,6 +126,8 @@ def _image(name: str, rows: pa.Array, places: Int64s, nulls: Nulls) -> pa.Array:
 def _times(table: pa.Table) -> pa.Array:
     """In milliseconds."""
     column = required(table, TIMESTAMP).combine_chunks()
+    if column.null_count:
+        raise SchemaMismatch(path=TIMESTAMP, problem="it is NULL in places, and an event needs a time: give ts_ms")
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     return column.cast(pa.int64())

@@ -60,14 +60,13 @@ class Change:
 Step = Put | Insert | Change
 
 
-def script(rounds: int) -> Iterator[Step]:
+def steps(number: int) -> Iterator[Step]:
     """Every round one file, every third an insert, every second a change; fields that nobody declared now and then."""
-    for number in range(rounds):
-        yield Put(f"{number:05}.json", tuple(_orders(number)))
-        if number % 3 == 1:
-            yield Insert(({"id": number, "page": f"/{number}", "seen": number}, {"id": -number, "seen": None}))
-        if number % 2 == 1:
-            yield _change(number // 2)
+    yield Put(f"{number:05}.json", tuple(_orders(number)))
+    if number % 3 == 1:
+        yield Insert(({"id": number, "page": f"/{number}", "seen": number}, {"id": -number, "seen": None}))
+    if number % 2 == 1:
+        yield _change(number // 2)
 
 
 def _orders(number: int) -> Iterator[str]:
@@ -95,13 +94,14 @@ def _change(number: int) -> Change:
 
 @dataclass(slots=True)
 class Feed:
-    """Feeds a home in a thread of its own. `fed` counts the items that each source was given."""
+    """Feeds a home in a thread of its own, as many rounds as are allowed. `fed` counts what each source was given."""
 
     directory: Path
     url: str | None
     rounds: int
     fed: dict[str, int] = field(default_factory=lambda: {"orders": 0, "clicks": 0})
     problem: BaseException | None = None
+    _allowed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _thread: threading.Thread = field(init=False)
 
     @property
@@ -121,6 +121,9 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._thread.start()
 
+    def allow(self, rounds: int) -> None:
+        self._allowed.release(rounds)
+
     @property
     def is_fed(self) -> bool:
         """Whether the whole script was fed. Raises what went wrong in its thread."""
@@ -133,8 +136,10 @@ class Feed:
             with lm.connect(self.home, catalog=self.url) as db, closing(open_catalog(self.home, self.url)) as catalog:
                 # Before the first epoch: a sink that comes later begins with a snapshot of what there is.
                 until(lambda: all(sink.state == "live" for sink in catalog.sinks()), COMMIT_SECONDS, "sinks are live")
-                for step in script(self.rounds):
-                    self._feed(db, catalog, step)
+                for number in range(self.rounds):
+                    self._allowed.acquire()
+                    for step in steps(number):
+                        self._feed(db, catalog, step)
         except BaseException as problem:  # noqa: BLE001  # raised again by whoever waits for the feed
             self.problem = problem
 

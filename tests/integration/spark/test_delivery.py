@@ -105,6 +105,16 @@ def test_parts_are_copied_where_they_cannot_be_linked(
     assert {os.stat(out / name).st_nlink for name in PARQUET} == {1}
 
 
+def test_an_epoch_delivered_again_with_fewer_parts_leaves_none_of_the_old_ones(
+    spark: SparkSession, segment: Segment, out: Path, tmp_path: Path
+) -> None:
+    """A snapshot is the one segment that a crash can make anew, and Spark may cut it otherwise."""
+    Delivery().deliver(spark, segment, files_sink(out))
+    Delivery().deliver(spark, segment_of(tmp_path / "again", [ROWS]), files_sink(out))
+    assert visible(out) == PARQUET[:1]
+    assert spark.read.parquet(str(out)).count() == 2
+
+
 def test_json_sink_writes_lines_that_lose_nothing(spark: SparkSession, segment: Segment, out: Path) -> None:
     Delivery().deliver(spark, segment, files_sink(out, format="json"))
     first, second = content(out).values()

@@ -99,6 +99,21 @@ def test_file_is_verified_once_in_a_process(store, tmp_path):
     assert small.open(entry).hashes.tolist() == [1, 2]
 
 
+def test_file_its_directory_and_every_new_directory_are_synced(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def recorded(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    home = tmp_path / "home"
+    entry = RunStore.at(str(home), "view/0").write(SPEC, batch(1))
+    places = [tmp_path, home, home / "view", home / entry.path, home / "view/0"]
+    assert synced == [place.stat().st_ino for place in places]
+
+
 def test_directory_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "home").write_text("a file")
     with pytest.raises(HomeUnwritable) as error:

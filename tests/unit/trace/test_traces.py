@@ -150,6 +150,19 @@ def test_extreme_is_the_outermost_value_with_a_positive_weight(store, largest, c
     assert extremes(SUM, opened, wanted, largest=largest).to_pylist() == [sign * 200, sign * 500, None]
 
 
+@pytest.mark.parametrize("largest", [False, True])
+def test_value_that_a_row_further_in_cancels_is_no_extreme(store, largest):
+    """The first look at the newer run ends before the row that takes the outermost value away."""
+    sign = -1 if largest else 1
+    runs = append(store, SUM, (), rows(SUM, *((1, sign * v, 1) for v in range(1000))))
+    beyond = [(1, sign * v, -1) for v in range(-40, 0)]
+    runs = append(store, SUM, runs, rows(SUM, *beyond, (1, 0, -1), (1, sign, -1)))
+    opened = [store.open(run) for run in runs]
+    assert len(opened) == 2
+    wanted = Wanted(np.array([919]), (pa.array([1]),))
+    assert extremes(SUM, opened, wanted, largest=largest).to_pylist() == [sign * 2]
+
+
 def test_extremes_at_the_ends_of_the_type_are_found(store):
     least, most = -(2**63), 2**63 - 1
     runs = append(store, SUM, (), rows(SUM, (1, least, 1), (1, most, 1)))

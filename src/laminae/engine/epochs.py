@@ -6,6 +6,7 @@ bound to places in the log, and the place of a version is written with the first
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord
 
-# So many versions beside those in force are decoded at once; one from_json for each is compiled into the plan.
-MOST_STAMPS = 32
+# So many stamps are remembered from epoch to epoch: each version is a decoder that is compiled into the plan.
+MOST_STAMPS = 8
 CLOSER_EPOCHS = 20
 # These connectors give no record a stamp of its own.
 UNSTAMPED = ("files", "rate")
@@ -101,13 +102,17 @@ class SourceMemory:
     def meet(self, stamps: Iterable[int]) -> bool:
         """Remember stamps that were met; whether there is a version among them that was not remembered."""
         known = {stamp for stamp in stamps if 1 <= stamp <= len(self.versions)} - set(self.stamps)
-        self.stamps = (*self.stamps, *sorted(known))[-MOST_STAMPS:]
+        self.stamps = (*self.stamps, *sorted(known))
         return bool(known)
+
+    def settle(self) -> None:
+        """Before an epoch: all stamps of one are decoded together, but not for ever after."""
+        self.stamps = self.stamps[-MOST_STAMPS:]
 
     def table(self, source: SourceRecord, items: range) -> DecoderTable:
         """Decoders of the versions in force over these items and of the stamps that come up, the same object again."""
-        numbers = _in_force(self.versions, items)
-        if _has_stamps(source):
+        numbers = in_force(self.versions, items)
+        if has_stamps(source):
             numbers |= {source.version, *self.stamps}
         wanted = [version for version in self.versions if version.version in numbers]
         places = tuple(int(items.start if version.position is None else version.position) for version in wanted)
@@ -119,13 +124,22 @@ class SourceMemory:
         return self._tables[key]
 
 
-def _in_force(versions: Sequence[VersionRecord], items: range) -> set[int]:
+def in_force(versions: Sequence[VersionRecord], items: range) -> set[int]:
+    """The versions that hold for unstamped records somewhere in these items."""
     places = {v.version: items.start if v.position is None else int(v.position) for v in versions}
     first = max((number for number, place in places.items() if place <= items.start), default=versions[0].version)
     return {first, *(number for number, place in places.items() if items.start < place < items.stop)}
 
 
-def _has_stamps(source: SourceRecord) -> bool:
+def pieces(versions: Sequence[VersionRecord], items: range) -> list[range]:
+    """The items, cut into as few ranges as have at most MOST_STAMPS versions in force."""
+    places = sorted({int(v.position) for v in versions if v.position is not None and int(v.position) in items[1:]})
+    cuts = [items.start, *places[MOST_STAMPS - 1 :: MOST_STAMPS], items.stop]
+    return [range(start, stop) for start, stop in itertools.pairwise(cuts)]
+
+
+def has_stamps(source: SourceRecord) -> bool:
+    """Whether a record may say its version itself."""
     return option(source.options, "connector") not in UNSTAMPED or option(source.options, "version_field") is not None
 
 

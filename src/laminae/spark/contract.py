@@ -69,6 +69,14 @@ class SourceLog(Protocol):
         """The number of the first item at or behind this offset: what schema versions are bound to."""
         ...
 
+    def at(self, item: int) -> str:
+        """The offset before this item."""
+        ...
+
+    def stamps(self, spark: SparkSession, span: LogRange, version_field: str | None) -> set[int]:
+        """The versions that records of a range are stamped with, by the log or in a field of their own."""
+        ...
+
     def stream(self, spark: SparkSession) -> DataFrame:
         """A streaming DataFrame whose offsets drive the epochs; its rows are never read."""
         ...

@@ -7,9 +7,14 @@ of a decoder table are parsed once and used for every epoch: to build them anew 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from laminae.schema.column import column as field_node
 from laminae.schema.projection import projection_between
 from laminae.spark.columns import Columns, select
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION
@@ -22,7 +27,7 @@ from laminae.spark.suspects import SEEN, Accounts, accounts, is_clean, seen_colu
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from laminae.codec.decoders import Decoder, DecoderTable
 
@@ -30,6 +35,8 @@ PARSED, EXACT = "_parsed_{}", "_exact"
 VERSION_OF = column(VERSION)
 TEXT = column("value").cast("STRING")
 STAR = Expression("*")
+# What Spark analyses and compiles grows with versions times columns: 35 versions of 35 columns took minutes at once.
+MOST_COLUMNS = 64
 # Tables are few: one for each source and kind of look, and one more while a version changes.
 MOST_KEPT = 64
 
@@ -40,6 +47,9 @@ def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFra
     Otherwise than `exactly`, a record that needs a closer look has an error that says so; to look closer makes the plan
     of an epoch twice as dear, and most epochs have no such record.
     """
+    parts = _parts(table)
+    if len(parts) > 1:
+        return reduce(DataFrame.unionAll, (_decode_part(raw, table, part, exactly) for part in parts))
     key = (id(table), exactly)
     kept = _kept.get(key)
     if kept is None or kept[0] is not table:
@@ -51,6 +61,33 @@ def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFra
     for stage in kept[1]:
         raw = select(raw, stage)
     return raw
+
+
+def is_decoded_at_once(table: DecoderTable) -> bool:
+    """Whether one plan holds every decoder of the table."""
+    return len(_parts(table)) == 1
+
+
+def _parts(table: DecoderTable) -> list[tuple[Decoder, ...]]:
+    """The decoders in groups that one plan can hold."""
+    parts: list[tuple[Decoder, ...]] = []
+    columns = MOST_COLUMNS
+    for decoder in table.decoders:
+        columns += len(decoder.schema)
+        if columns > MOST_COLUMNS:
+            parts.append(())
+            columns = len(decoder.schema)
+        parts[-1] = (*parts[-1], decoder)
+    return parts
+
+
+def _decode_part(raw: DataFrame, table: DecoderTable, part: tuple[Decoder, ...], exactly: bool) -> DataFrame:
+    """The records of some of the versions; with the last ones those of versions that nobody knows."""
+    version = _version_of(table)
+    others = [decoder.version for decoder in table.decoders if decoder not in part]
+    own = version.is_one_of([decoder.version for decoder in part])
+    wanted = own if part[-1] is not table.decoders[-1] else ~version.is_one_of(others)
+    return decode(raw.where(wanted.column), replace(table, decoders=part), exactly)
 
 
 # By identity: equal schemas may differ in their metadata, which holds defaults and ids.
@@ -128,7 +165,16 @@ class _Reading:
         return self.fields.declared(index, TEXT, self.parsed)
 
 
-def _version(table: DecoderTable, readings: Sequence[_Reading]) -> Expression:
+def _version_of(table: DecoderTable) -> Expression:
+    """The same without a reading of the record: its stamp alone is read."""
+    name = table.version_field
+    if name is None:
+        return _version(table, None)
+    fields = RecordFields((), stamp=field_node(pa.field(name, pa.int64())))
+    return _version(table, fields.value(fields.named(name), TEXT, fields.parse(TEXT)))
+
+
+def _version(table: DecoderTable, stamp: Expression | None) -> Expression:
     """The record's stamp if it has one, else the version in force at its item."""
     oldest, *others = table.decoders
     placed = [decoder for decoder in reversed(others) if decoder.since is not None]
@@ -137,16 +183,18 @@ def _version(table: DecoderTable, readings: Sequence[_Reading]) -> Expression:
         places = [(column("item").compared(">=", d.since or 0), literal(d.version)) for d in placed]
         in_force = cases(places, in_force)
     stamps = [column("version")] if table.has_stamps else []
-    if table.version_field is not None:
-        newest = readings[-1]
-        stamp = newest.fields.value(newest.fields.named(table.version_field), TEXT, newest.parsed)
+    if stamp is not None:
         stamps.append(stamp.cast("BIGINT"))
     return call("coalesce", *stamps, in_force).cast("BIGINT")
 
 
 def _parsed(spark: SparkSession, table: DecoderTable, readings: Sequence[_Reading]) -> list[Columns]:
     """What the text holds, the record's version, and each version's reading, parsed for its own records alone."""
-    newest, version = readings[-1], _version(table, readings)
+    newest = readings[-1]
+    stamp = None
+    if table.version_field is not None:
+        stamp = newest.fields.value(newest.fields.named(table.version_field), TEXT, newest.parsed)
+    version = _version(table, stamp)
     seen = Columns(spark).add(STAR).add_all(seen_columns(spark.sparkContext))
     if table.version_field is not None:
         # With a stamp inside the record the newest version parses all, to see it: most records are of that version.

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
-from laminae.engine.epochs import MOST_STAMPS, EpochPlan, SourceMemory, plan_epoch, plan_replay
+from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
 from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
@@ -101,6 +101,7 @@ class EpochRunner:
             return done.epoch
         self._refuse_divergence(source, batch_id, span)
         memory = self._memories[source_id]
+        memory.settle()
         items = range(log.item(span.start), log.item(span.end))
         for _ in range(MOST_ROUNDS):
             plan = self._plan(source, memory, batch_id, span, items)
@@ -187,8 +188,9 @@ class EpochRunner:
         if VERSION not in decoded.records.columns:
             return False
         known = [decoder.version for decoder in plan.table.decoders]
-        strangers = decoded.records.where(F.col(ERROR).isNotNull() & ~F.col(VERSION).isin(known))
-        return memory.meet(row[VERSION] for row in strangers.select(VERSION).distinct().limit(MOST_STAMPS).collect())
+        is_known = F.col(VERSION).between(1, plan.source.version)
+        strangers = decoded.records.where(F.col(ERROR).isNotNull() & is_known & ~F.col(VERSION).isin(known))
+        return memory.meet(row[VERSION] for row in strangers.select(VERSION).distinct().collect())
 
     def _evolve(self, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""

@@ -10,19 +10,20 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.engine.epochs import decoder_table
+from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces
 from laminae.engine.options import option
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
 from laminae.spark.logs import open_log
 from laminae.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 DEAD_LETTERS = (
     "source_name STRING, epoch BIGINT, partition STRING, offset BIGINT, value BINARY, version INT, reason STRING, "
     "timestamp TIMESTAMP, replayed_by BIGINT"
+)
+EPOCHS = pa.schema(
+    [("segment", pa.string()), ("source_name", pa.string()), ("epoch", pa.int64()), ("replayed_by", pa.int64())]
 )
 
 
@@ -49,10 +53,31 @@ def source_table(
     versions = catalog.versions(source.id)[: source.version]
     log = open_log(source, str(storage.home))
     span = LogRange(log.initial(), last.end_offsets, _refused_items(storage, source, epochs))
-    first = log.decoded(spark, span, _table(source, versions, versions))
     replays = (epoch for epoch in epochs if epoch.is_replay)
     parts = [_replayed(spark, catalog, storage, log, source, versions, epoch) for epoch in replays]
-    return reduce(DataFrame.unionByName, map(_rows, [first, *parts]))
+    return reduce(DataFrame.unionByName, map(_rows, [*_spans(spark, log, source, versions, span), *parts]))
+
+
+def _spans(
+    spark: SparkSession, log: SourceLog, source: SourceRecord, versions: Sequence[VersionRecord], span: LogRange
+) -> Iterator[Decoded]:
+    """The range, cut where so many versions have begun to hold that one plan could not decode them all."""
+    items = range(log.item(span.start), log.item(span.end))
+    for part in pieces(versions, items):
+        cut = replace(span, start=log.at(part.start), end=log.at(part.stop))
+        wanted = in_force(versions, part)
+        if has_stamps(source):
+            wanted |= _stamps(spark, log, cut, source, versions)
+        yield log.decoded(spark, cut, _table(source, versions, [v for v in versions if v.version in wanted]))
+
+
+def _stamps(
+    spark: SparkSession, log: SourceLog, span: LogRange, source: SourceRecord, versions: Sequence[VersionRecord]
+) -> set[int]:
+    """The versions that stamped records may have: all, or when these are many, those that occur."""
+    if len(versions) <= MOST_STAMPS:
+        return {version.version for version in versions}
+    return log.stamps(spark, span, option(source.options, "version_field"))
 
 
 def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[EpochRecord]) -> DataFrame:
@@ -62,21 +87,31 @@ def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[
 
 
 def dead_letters(spark: SparkSession, catalog: Catalog, storage: Storage) -> DataFrame:
-    """laminar_catalog.dead_letters."""
-    parts = [spark.createDataFrame([], DEAD_LETTERS)]
-    for source in catalog.sources():
-        for epoch in catalog.epochs(source.id):
-            if epoch.dead_letter_segment is not None:
-                found = dead_letter_records(spark, storage, [epoch])
-                parts.append(
-                    found.select(
-                        F.lit(source.name).alias("source_name"),
-                        F.lit(epoch.epoch).cast("bigint").alias("epoch"),
-                        *("partition", "offset", "value", "version", "reason", "timestamp"),
-                        F.lit(epoch.replayed_by).cast("bigint").alias("replayed_by"),
-                    )
-                )
-    return reduce(DataFrame.unionByName, parts)
+    """laminar_catalog.dead_letters: one scan, however many epochs have some."""
+    found = [
+        (source.name, epoch)
+        for source in catalog.sources()
+        for epoch in catalog.epochs(source.id)
+        if epoch.dead_letter_segment is not None
+    ]
+    if not found:
+        return spark.createDataFrame([], DEAD_LETTERS)
+    known = pa.Table.from_pylist(
+        [
+            {
+                "segment": (epoch.dead_letter_segment or "").rpartition("/")[2],
+                "source_name": name,
+                "epoch": epoch.epoch,
+                "replayed_by": epoch.replayed_by,
+            }
+            for name, epoch in found
+        ],
+        EPOCHS,
+    )
+    letters = dead_letter_records(spark, storage, [epoch for _, epoch in found])
+    segment = F.element_at(F.split("_metadata.file_path", "/"), -2).alias("segment")
+    joined = letters.select("*", segment).join(F.broadcast(spark.createDataFrame(known)), "segment")
+    return joined.select(*(name.split()[0] for name in DEAD_LETTERS.split(", ")))
 
 
 def _replayed(

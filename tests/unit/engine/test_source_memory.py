@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from laminae.catalog.model import SourceRecord, VersionRecord
-from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, plan_epoch
+from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, in_force, pieces, plan_epoch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -67,9 +67,11 @@ def test_a_stamp_that_names_no_version_is_not_remembered():
     assert not memory.meet([0, 2, 99, -1])
 
 
-def test_only_the_last_stamps_are_remembered():
+def test_only_the_last_stamps_are_remembered_for_the_next_epoch():
     memory = memory_of(*(str(number) for number in range(MOST_STAMPS + 5)))
     memory.meet(range(1, MOST_STAMPS + 4))
+    assert len(memory.stamps) == MOST_STAMPS + 3
+    memory.settle()
     assert len(memory.stamps) == MOST_STAMPS
     assert 1 not in memory.stamps
 
@@ -106,3 +108,20 @@ def test_a_closer_look_lasts_for_some_epochs():
     assert memory.looks_closer(3)
     assert memory.looks_closer(3 + CLOSER_EPOCHS)
     assert not memory.looks_closer(4 + CLOSER_EPOCHS)
+
+
+def test_a_re_read_is_cut_where_too_many_versions_would_hold_at_once():
+    many = versions(*(str(10 * number) for number in range(2 * MOST_STAMPS + 1)))
+    parts = pieces(many, range(10 * (2 * MOST_STAMPS + 1)))
+    assert [(part.start, part.stop) for part in parts] == [(0, 80), (80, 160), (160, 170)]
+    assert all(len(in_force(many, part)) <= MOST_STAMPS for part in parts)
+
+
+def test_versions_that_took_each_others_place_need_no_cut():
+    idle = versions(*["0"] * 100)
+    assert pieces(idle, range(5)) == [range(5)]
+    assert in_force(idle, range(5)) == {100}
+
+
+def test_a_re_read_of_nothing_is_one_empty_range():
+    assert pieces(versions("0"), range(0)) == [range(0)]

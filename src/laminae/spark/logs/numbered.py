@@ -9,8 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import LongType, StructField, StructType
 
 from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
+from laminae.spark.decode import is_decoded_at_once
 from laminae.spark.json_records import json_records
 from laminae.spark.logs.head import offset_text
 from laminae.spark.logs.stream import log_stream
@@ -51,6 +53,17 @@ class NumberedLog:
             problem = f"{offset!r} is not an offset of this log, which are like {self.initial()}"
             raise self._directory.damaged(self._directory.path, problem) from error
 
+    def at(self, item: int) -> str:
+        return offset_text(item)
+
+    def stamps(self, spark: SparkSession, span: LogRange, version_field: str | None) -> set[int]:
+        stamp = F.col("version").cast("bigint")
+        if version_field is not None:
+            inside = F.from_json(F.col("value").cast("string"), StructType([StructField(version_field, LongType())]))
+            stamp = F.coalesce(stamp, inside.getField(version_field))
+        found = self.read(spark, span, ("version", "value")).select(stamp.alias("stamp")).distinct().collect()
+        return {row["stamp"] for row in found if row["stamp"] is not None}
+
     def stream(self, spark: SparkSession) -> DataFrame:
         return log_stream(spark, self._settings)
 
@@ -62,6 +75,8 @@ class NumberedLog:
         return json_records(self.read(spark, span), table)
 
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        if not is_decoded_at_once(table):
+            return None
         return quick_rows(spark, table, partial(self.read, spark, span))
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

@@ -24,14 +24,17 @@ _READABLE = (TypeRelation.SAME, TypeRelation.PHYSICAL, TypeRelation.WIDER)
 
 def projection_onto(spec: TraceSpec, stored: pa.Schema, file: str) -> ColumnProjection | None:
     """From the columns of a run to those of `spec`; None when they are the same. Raises `StateIncompatible`."""
-    if stored.equals(spec.schema, check_metadata=False) and _ids(stored) == _ids(spec.schema):
+    if columns_of(stored) == columns_of(spec.schema):
         return None
     projection = projection_between(stored, spec.schema)
     for step in projection.steps:
         if isinstance(step, Fill) and step.target.name in spec.identity:
             _refuse(file, step, "the column tells rows apart and the run does not have it")
     _check(projection.steps, columns_of(stored), file)
-    return projection
+    is_same = stored.names == spec.schema.names and all(
+        isinstance(step, Keep) and step.source == place for place, step in enumerate(projection.steps)
+    )
+    return None if is_same else projection
 
 
 def _check(steps: tuple[Step, ...], old: Columns, file: str) -> None:
@@ -54,7 +57,3 @@ def _check(steps: tuple[Step, ...], old: Columns, file: str) -> None:
 
 def _refuse(file: str, step: Step, problem: str) -> None:
     raise StateIncompatible(file=file, path=dotted(step.path), problem=problem)
-
-
-def _ids(schema: pa.Schema) -> list[int | None]:
-    return [column.id for column in columns_of(schema)]

@@ -91,6 +91,18 @@ def test_nested_columns_follow_the_same_rules(store):
         row(store, runs, spec(col("s", pa.struct([col("x", "tinyint", id=3)]), id=2)), 0)
 
 
+def test_field_dropped_and_added_again_does_not_bring_its_values_back(store):
+    old = spec(col("s", pa.struct([col("x", "int", id=3), col("y", "int", id=4)]), id=2))
+    runs = append(store, old, (), filled(old, [0], [{"x": 1, "y": 2}]))
+    again = spec(col("s", pa.struct([col("x", "int", id=9), col("y", "int", id=4)]), id=2))
+    assert row(store, runs, again, 0) == {"s": {"x": None, "y": 2}}
+
+
+def test_default_that_changed_does_not_touch_stored_rows(store, runs):
+    new = spec(col("a", "int", id=2, default="5"), col("b", "string", id=3))
+    assert row(store, runs, new, 4) == {"a": 4, "b": "b4"}
+
+
 def test_keys_of_maps_cannot_evolve(store):
     old = spec(col("m", pa.map_(pa.int32(), pa.int32()), id=2))
     runs = append(store, old, (), filled(old, [0], [[(1, 2)]]))

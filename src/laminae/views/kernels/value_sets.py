@@ -72,7 +72,9 @@ def value_set_after(
     for end, keeps in (("min", kept.keeps_min), ("max", kept.keeps_max)):
         if keeps:
             name = f"{kept.id}_{end}"
-            columns[name] = _extreme(trace, old[name], delta, changed, store, runs, largest=end == "max")
+            # Values without an extremum: it was not kept when they came, MAX(x) say has been added beside MIN(x).
+            is_unknown = np.asarray(old[name].is_null()) & (integers(old[f"{kept.id}_distinct"]) > 0)
+            columns[name] = _extreme(trace, old[name], is_unknown, delta, changed, store, runs, largest=end == "max")
     return ValueSetAfter(columns, negative != 0, runs)
 
 
@@ -103,6 +105,7 @@ def _rows(trace: TraceSpec, groups: Wanted, changed: Changed) -> pa.RecordBatch:
 def _extreme(
     trace: TraceSpec,
     cached: pa.Array,
+    is_unknown: Bools,
     delta: Delta,
     changed: Changed,
     store: RunStore,
@@ -110,7 +113,7 @@ def _extreme(
     *,
     largest: bool,
 ) -> pa.Array:
-    """The cached extremum, a better one from the delta, or (when it is gone) the best of what is left."""
+    """The cached extremum, a better one from the delta, or (when it is gone or unknown) the best of what is left."""
     best = _best(delta, changed, largest=largest)
     is_better = _is_better(best, cached, largest=largest)
     is_lost = np.zeros(len(delta), dtype=np.bool_)
@@ -118,7 +121,7 @@ def _extreme(
     at = changed.members[gone]
     is_lost[at[same(changed.values.take(pa.array(gone)), cached.take(pa.array(at)))]] = True
     result = pc.if_else(pa.array(is_better), best, cached)
-    asked = np.flatnonzero(is_lost & ~is_better)
+    asked = np.flatnonzero((is_lost & ~is_better) | is_unknown)
     if not len(asked):
         return result
     found = extremes(trace, [store.open(run) for run in runs], delta.groups.take(asked), largest=largest)

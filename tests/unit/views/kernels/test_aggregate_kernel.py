@@ -254,6 +254,13 @@ def test_new_aggregate_beside_an_old_one_starts_from_nothing_and_shifts_no_state
     assert run(("a", 3, 1)) == [("-U", -1, "a", 5, 5.0, 1, None), ("+U", 1, "a", 8, 4.0, 2, 3)]
 
 
+def test_maximum_added_beside_a_minimum_is_found_among_the_values_that_are_there(store):
+    run = Running(view(ValueSet("m", pa.int64(), True), (Function.MIN, pa.int64())), store)
+    run(("a", 5, 1), ("a", 9, 1))
+    run.aggregate = view(ValueSet("m", pa.int64(), True, True), (Function.MIN, pa.int64()), (Function.MAX, pa.int64()))
+    assert run(("a", 7, 1)) == [("-U", -1, "a", 5, None), ("+U", 1, "a", 5, 9)]
+
+
 def test_counts_tell_rows_in_and_out_and_kept(store):
     run = Running(SUM, store)
     run(("a", 5, 1), ("b", 1, 1))

@@ -51,9 +51,9 @@ def codes_of(table: pa.Table) -> Codes:
     raise SchemaMismatch(path="the changelog", problem=f"it has none of the columns {WEIGHT}, {OP} and {CHANGE_TYPE}")
 
 
-def weights_of(table: pa.Table) -> Int64s:
+def weights_of(table: pa.Table, known_codes: Codes | None = None) -> Int64s:
     """The weight of each row: `_weight` where there is one, otherwise that of its operation."""
-    codes = codes_of(table)
+    codes = codes_of(table) if known_codes is None else known_codes
     if WEIGHT not in table.column_names:
         return np.sign(codes).astype(np.int64)
     weights = _stored_weights(table)
@@ -67,7 +67,8 @@ def weights_of(table: pa.Table) -> Int64s:
 
 def to_change_feed(table: pa.Table) -> pa.Table:
     """The same changes with Spark's columns: one row for each copy, none for weight 0."""
-    codes, copies = codes_of(table), np.abs(weights_of(table))
+    codes = codes_of(table)
+    copies = np.abs(weights_of(table, codes))
     places = np.repeat(np.arange(table.num_rows), copies)
     found = table.select([name for name in table.column_names if name not in (OP, WEIGHT, CHANGE_TYPE)]).take(places)
     found = found.rename_columns([COMMIT_COLUMNS.get(name, name) for name in found.column_names])

@@ -98,36 +98,36 @@ def _instant(value: datetime) -> str:
 
 def row_texts(table: pa.Table, names: Sequence[str]) -> pa.Array:
     """One JSON object for each row, with these columns; a NULL is written as null."""
-    parts: list[pa.Array | pa.Scalar] = []
+    parts: list[pa.Array | str] = []
     for i, name in enumerate(names):
-        parts.append(_scalar(("{" if i == 0 else ",") + orjson.dumps(name).decode() + ":"))
-        parts.append(column_texts(table.column(name)))
+        parts.append(("{" if i == 0 else ",") + orjson.dumps(name).decode() + ":")
+        parts += _parts(table.column(name).combine_chunks())
     if not parts:
         return pa.array(["{}"] * table.num_rows, _TEXT)
-    return joined(*parts, _scalar("}"))
+    return joined(*parts, "}", null="null")
 
 
-def joined(*parts: pa.Array | pa.Scalar | str) -> pa.Array:
-    """Texts side by side; a single text stands in every row."""
-    return pc.binary_join_element_wise(
-        *(_scalar(part) if isinstance(part, str) else part for part in parts), _scalar("")
-    )
+def joined(*parts: pa.Array | str, null: str) -> pa.Array:
+    """Texts side by side; a single text stands in every row, and `null` for those that are NULL."""
+    texts = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
+    empty = pa.scalar("", _TEXT)
+    return pc.binary_join_element_wise(*texts, empty, null_handling="replace", null_replacement=null)
 
 
-def column_texts(column: pa.ChunkedArray) -> pa.Array:
-    """The JSON text of each value."""
-    array = column.combine_chunks()
-    return pc.fill_null(_texts(array), "null")
+def _parts(array: pa.Array) -> list[pa.Array | str]:
+    """The JSON texts of a column, NULL where the value is; plain strings are not copied for their quotes."""
+    if _is_text(array.type) and not array.null_count and not _has_special_bytes(text := array.cast(_TEXT)):
+        return ['"', text, '"']
+    return [_texts(array)]
 
 
 def _texts(array: pa.Array) -> pa.Array:
-    """As `column_texts`, NULL where the value is."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return array.cast(_TEXT)
     if pa.types.is_floating(kind):
         return _float_texts(array)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if _is_text(kind):
         return _string_texts(array.cast(_TEXT))
     if pa.types.is_timestamp(kind):
         instants = array.cast(pa.timestamp(kind.unit, None if kind.tz is None else "UTC"))
@@ -191,9 +191,11 @@ def _name(key: object) -> str:
     return key if isinstance(key, str) else str(plain(key))
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def _quoted(texts: pa.Array) -> pa.Array:
-    return joined('"', texts, '"')
-
-
-def _scalar(text: str) -> pa.Scalar:
-    return pa.scalar(text, _TEXT)
+    """In quotation marks, NULL where it is NULL."""
+    mark = pa.scalar('"', _TEXT)
+    return pc.binary_join_element_wise(mark, texts, mark, pa.scalar("", _TEXT))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from laminae.errors import SchemaMismatch
 from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
@@ -67,14 +66,11 @@ def encode_changelog(
     for name in key:
         required(table, name)
     events = _events(table, key)
-    rows = row_texts(table, data_columns(table))
-    images = [
-        _image(name, rows, places, nulls) for name, places in (("before", events.before), ("after", events.after))
-    ]
     main = np.where(events.after == _NONE, events.before, events.after)
-    times = pa.scalar(str(ts_ms)) if ts_ms is not None else _times(table).take(pa.array(main))
-    tail = f'"source":{source.to_json()},"op":"'
-    values = joined("{", *images, tail, _op_texts(events.ops), '","ts_ms":', times.cast(pa.large_string()), "}")
+    times = str(ts_ms) if ts_ms is not None else _times(table).take(pa.array(main)).cast(pa.large_string())
+    tail = f',"source":{source.to_json()},"op":"'
+    images = _images(row_texts(table, data_columns(table)), events, nulls)
+    values = joined(*images, tail, _chosen(_OPS, events.ops), '","ts_ms":', times, "}", null="null")
     keys = (
         row_texts(table.select(list(key)).take(pa.array(main)), key)
         if key
@@ -85,7 +81,8 @@ def encode_changelog(
 
 def _events(table: pa.Table, key: Sequence[str]) -> _Events:
     """Pair what belongs together, then repeat each event as often as its weight says."""
-    codes, weights = codes_of(table), weights_of(table)
+    codes = codes_of(table)
+    weights = weights_of(table, codes)
     follows = _is_second_of_two(codes, weights)
     is_pair = follows
     if key:
@@ -104,11 +101,6 @@ def _events(table: pa.Table, key: Sequence[str]) -> _Events:
     return _Events(ops[chosen], before[chosen], after[chosen])
 
 
-def _op_texts(ops: Int64s) -> pa.Array:
-    # Not a constant: the first `pa.array` of a process loads pandas.
-    return pa.array(_OPS, pa.large_string()).take(pa.array(ops))
-
-
 def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:
     """+U directly behind -U with as many copies."""
     found = np.zeros(len(codes), dtype=np.bool_)
@@ -117,10 +109,20 @@ def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:
     return found
 
 
-def _image(name: str, rows: pa.Array, places: Int64s, nulls: Nulls) -> pa.Array:
-    """`"before":{...},` or nothing; with explicit nulls `"before":null,`."""
-    texts = joined(f'"{name}":', rows.take(pa.array(places, mask=places == _NONE)), ",")
-    return pc.fill_null(texts, f'"{name}":null,' if nulls == "explicit" else "")
+def _images(rows: pa.Array, events: _Events, nulls: Nulls) -> list[pa.Array | str]:
+    """`{"before":{...},"after":{...}`, without what is missing or with null in its place."""
+    before, after = (rows.take(pa.array(places, mask=places == _NONE)) for places in (events.before, events.after))
+    if nulls == "explicit" or not (before.null_count or after.null_count):
+        return ['{"before":', before, ',"after":', after]
+    has_before, has_after = events.before != _NONE, events.after != _NONE
+    begin = _chosen(("{", '{"before":'), has_before)
+    between = _chosen(("", ',"after":', '"after":'), np.where(has_after, np.where(has_before, 1, 2), 0))
+    nothing = pa.scalar("", rows.type)
+    return [begin, before.fill_null(nothing), between, after.fill_null(nothing)]
+
+
+def _chosen(texts: Sequence[str], places: Int64s | Bools) -> pa.Array:
+    return pa.array(texts, pa.large_string()).take(pa.array(places.astype(np.int64)))
 
 
 def _times(table: pa.Table) -> pa.Array:

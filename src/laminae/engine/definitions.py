@@ -16,12 +16,13 @@ from laminae.engine.evolution import history_of
 from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, checked, compatibility_of
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
-from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed, UnknownObject
+from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.diff import diff_schemas
 from laminae.schema.identity import assign_ids
 from laminae.views.dependencies import parse_query, reads_of, relations_of
-from laminae.views.refused import refuse_unsupported
+from laminae.views.drawing import drawn
+from laminae.views.planner import plan_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
     from laminae.ddl import CreateSink, CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
+    from laminae.views.operators import ViewPlan
 
 FIRST_VERSION = 1
 
@@ -61,15 +63,15 @@ def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
 
 
 def plan_create_view(
-    statement: CreateView, sources: Sequence[SourceRecord], old: ViewRecord | None, now: datetime
+    statement: CreateView,
+    sources: Sequence[SourceRecord],
+    views: Sequence[ViewRecord],
+    old: ViewRecord | None,
+    now: datetime,
 ) -> Plan:
     name = statement.name
     check_name(name, "materialized view")
-    query = parse_query(statement.query)
-    refuse_unsupported(query)
-    for schema, relation in relations_of(query):
-        if schema:
-            raise UnknownObject(kind="source or materialized view", name=f"{schema}.{relation}", suggestion="")
+    tree = drawn(view_plan(name, statement.query, sources, views).root)
     put = updates.PutView(
         name=name,
         query=statement.query,
@@ -81,22 +83,30 @@ def plan_create_view(
         replaces=old.id if old is not None else None,
     )
     action = "create materialized view" if old is None else "replace materialized view"
-    notes = tuple(f"reads {relation}" for relation, _ in put.reads)
+    notes = tuple(f"{operator}: {told}" for operator, told in tree)
     return Plan(action, name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
 
 
-def refuse_cycle(name: str, plan: Plan, views: Sequence[ViewRecord]) -> None:
+def view_plan(name: str, query: str, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> ViewPlan:
+    """The operators of a view over the sources and the other views as they are now."""
+    relations: dict[str, Sequence[str]] = {source.name: source.schema.names for source in sources}
+    keys: dict[str, tuple[str, ...] | None] = {}
+    known = {view.name.casefold(): view for view in views if view.name.casefold() != name.casefold()}
+    for _, relation in relations_of(parse_query(query)):
+        below = known.get(relation.casefold())
+        if below is not None:
+            others = [view for view in views if view.name.casefold() != name.casefold()]
+            inner = view_plan(below.name, below.query, sources, others)
+            relations[below.name], keys[below.name] = inner.columns, inner.key
+    return plan_view(query, relations, keys)
+
+
+def refuse_cycle(name: str, query: str, views: Sequence[ViewRecord]) -> None:
     """A view that is replaced must not read itself, also not through views that read it."""
     above = {name.casefold(), *(user.name.casefold() for _, user in _users(name, views, ()))}
-    for relation in relations_read(plan):
+    for _, relation in relations_of(parse_query(query)):
         if relation.casefold() in above:
             raise QueryFailed(problem=f"view {name} would read itself through {relation}")
-
-
-def relations_read(plan: Plan) -> tuple[str, ...]:
-    """What the view of this plan reads."""
-    reads = (update.reads for update in plan.updates if isinstance(update, updates.PutView))
-    return tuple(relation for read in reads for relation, _ in read)
 
 
 def plan_create_sink(statement: CreateSink, sinks: Sequence[SinkRecord], now: datetime) -> Plan:

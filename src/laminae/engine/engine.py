@@ -18,6 +18,8 @@ from laminae.engine.proposal import proposed_schema
 from laminae.errors import ChangeNotPending, DuplicateObject, NotAvailable, UnknownObject
 from laminae.schema.evolvable import Applied, EvolutionResult, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
 from laminae.schema.projection import projection_between
+from laminae.views.dependencies import parse_query, relations_of
+from laminae.views.refused import refuse_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -210,12 +212,13 @@ class Engine:
         old = self._catalog.view(statement.name) if statement.or_replace else None
         if old is None and (present := self._create(statement, ddl.ObjectKind.VIEW)):
             return present
-        sources = self._catalog.sources()
-        plan = definitions.plan_create_view(statement, sources, old, self._clock())
-        for relation in definitions.relations_read(plan):
-            self.readable(relation)
-        definitions.refuse_cycle(statement.name, plan, self._catalog.views())
-        return plan
+        sources, views = self._catalog.sources(), self._catalog.views()
+        tree = parse_query(statement.query)
+        refuse_unsupported(tree)
+        for schema, relation in relations_of(tree):
+            self.readable(f"{schema}.{relation}" if schema else relation)
+        definitions.refuse_cycle(statement.name, statement.query, views)
+        return definitions.plan_create_view(statement, sources, views, old, self._clock())
 
     def _create_sink(self, statement: ddl.CreateSink) -> Plan:
         if present := self._create(statement, ddl.ObjectKind.SINK):

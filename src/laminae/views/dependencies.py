@@ -5,10 +5,12 @@ Names are resolved against the schemas in force; a column is remembered by id, s
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from laminae.errors import QueryFailed
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from laminae.schema.column import Columns
 
 Reads = tuple[tuple[str, tuple[int, ...]], ...]
+WINDOW_FUNCTION = "_wndw_"
 ALL_COLUMNS = (0,)
 """Stands for every column there is and will be: what `SELECT *` reads. No column has the id 0."""
 
@@ -30,7 +33,7 @@ ALL_COLUMNS = (0,)
 def parse_query(query: str) -> exp.Query:
     """One SELECT in Spark's dialect, or `QueryFailed` with sqlglot's own words."""
     try:
-        trees = sqlglot.parse(query, dialect="spark")
+        trees = sqlglot.parse(_with_window_named(query), dialect="spark")
     except (SqlglotError, RecursionError) as problem:
         raise QueryFailed(problem=_plain(problem)) from None
     tree = trees[0] if len(trees) == 1 else None
@@ -38,7 +41,23 @@ def parse_query(query: str) -> exp.Query:
         tree = exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
         raise QueryFailed(problem="it is not a single SELECT")
+    for call in tree.find_all(exp.Anonymous):
+        if call.this == WINDOW_FUNCTION:
+            call.set("this", "window")
     return tree
+
+
+def _with_window_named(query: str) -> str:
+    """The text with another name for Spark's function `window`: sqlglot takes it for a WINDOW clause in GROUP BY.
+
+    The name is as long, so every place in the text stays where it was.
+    """
+    tokens = Spark.Tokenizer().tokenize(query)
+    for token, following in itertools.pairwise(tokens):
+        is_call = following.token_type is TokenType.L_PAREN and token.token_type is TokenType.WINDOW
+        if is_call and token.text.casefold() == "window":
+            query = query[: token.start] + WINDOW_FUNCTION + query[token.end + 1 :]
+    return query
 
 
 def relations_of(query: exp.Query) -> tuple[tuple[str, str], ...]:

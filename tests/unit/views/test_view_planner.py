@@ -1,0 +1,192 @@
+"""From a SELECT to operators: where expressions are taken apart, what identifies a row, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from laminae.errors import QueryFailed, UnknownColumn, UnsupportedSql
+from laminae.views.drawing import drawn
+from laminae.views.kernels.aggregates import Function
+from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, reads_in
+from laminae.views.planner import plan_view
+
+RELATIONS = {"s": ("id", "region", "amount", "ts", "meta", "tags"), "v": ("region", "total")}
+
+
+def planned(query, keys=None):
+    return plan_view(query, RELATIONS, keys)
+
+
+def texts(operator):
+    return {each.name: each.sql for each in operator.expressions}
+
+
+def group_of(plan):
+    assert isinstance(plan.root, Linear)
+    assert isinstance(plan.root.input, GroupBy)
+    return plan.root.input
+
+
+def test_a_plain_select_is_one_projection():
+    plan = planned("SELECT id, upper(region) AS r FROM s WHERE amount > 5")
+    assert plan.root == Linear(Read("s", RELATIONS["s"]), plan.root.expressions, "amount > 5")
+    assert texts(plan.root) == {"id": "id", "r": "UPPER(region)"}
+
+
+def test_a_star_is_every_column_that_is_there_now():
+    assert planned("SELECT * FROM s").columns == RELATIONS["s"]
+    assert planned("SELECT * EXCEPT (ts, meta), id + 1 AS n FROM s").columns == ("id", "region", "amount", "tags", "n")
+
+
+def test_keys_and_arguments_are_computed_before_and_the_rest_behind_the_groups():
+    plan = planned(
+        "SELECT region AS r, SUM(amount) / 2 AS half FROM s WHERE id > 0 GROUP BY region HAVING COUNT(*) > 1"
+    )
+    group = group_of(plan)
+    assert [call.function for call in group.calls] == [Function.SUM, Function.COUNT_ROWS]
+    assert texts(plan.root) == {"r": "k0", "half": "o0 / 2"}
+    assert plan.root.condition == "o1 > 1"
+    assert group.input.condition == "id > 0"
+    assert set(texts(group.input).values()) == {"region", "amount"}
+
+
+def test_aggregates_of_one_expression_share_its_column_and_its_name_lasts():
+    first = group_of(planned("SELECT SUM(amount), AVG(Amount), COUNT(amount) FROM s"))
+    second = group_of(planned("SELECT MAX(id), SUM(amount + 0), SUM(amount) FROM s"))
+    (shared,) = {call.argument for call in first.calls}
+    assert [call.argument for call in second.calls][2] == shared
+
+
+def test_a_filter_becomes_a_case_around_the_argument():
+    group = group_of(
+        planned("SELECT SUM(amount) FILTER (WHERE id = 2) AS a, COUNT(*) FILTER (WHERE id > 2) AS b FROM s")
+    )
+    assert set(texts(group.input).values()) == {"CASE WHEN id = 2 THEN amount END", "CASE WHEN id > 2 THEN 1 END"}
+    assert [call.function for call in group.calls] == [Function.SUM, Function.COUNT]
+
+
+@pytest.mark.parametrize("by", ["region", "1", "r", "s.region", "REGION", "ALL"])
+def test_a_key_is_named_by_expression_place_or_alias(by):
+    plan = planned(f"SELECT s.region AS r, COUNT(*) AS n FROM s GROUP BY {by}")  # noqa: S608  # fixed above
+    assert texts(plan.root) == {"r": "k0", "n": "o0"}
+    assert plan.key == ("r",)
+
+
+def test_without_its_keys_a_row_is_not_identified():
+    assert planned("SELECT COUNT(*) AS n FROM s GROUP BY region").key is None
+    assert planned("SELECT COUNT(*) AS n FROM s").key == ()
+
+
+def test_a_key_of_the_source_goes_along_under_its_new_name():
+    assert planned("SELECT id AS number, amount FROM s", {"s": ("id",)}).key == ("number",)
+    assert planned("SELECT amount FROM s", {"s": ("id",)}).key is None
+
+
+WINDOWS = [
+    "window(ts, '10 minutes')",
+    "TUMBLE(ts, INTERVAL '10' MINUTE)",
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_window_is_kept_as_its_two_ends(window):
+    plan = planned(f"SELECT {window}.start AS since, region, COUNT(*) AS n FROM s GROUP BY {window}, region")  # noqa: S608  # fixed above
+    group = group_of(plan)
+    assert group.keys == ("k0_start", "k0_end", "k1")
+    assert texts(plan.root)["since"] == "k0_start"
+    assert plan.key == ("since", "region")
+    assert (plan.window.start, plan.window.end) == ("k0_start", "k0_end")
+
+
+def test_window_start_and_end_are_known_by_name():
+    plan = planned("SELECT window.start AS a, window.end AS b FROM s GROUP BY window(ts, '1 hour', '10 minutes')")
+    assert texts(plan.root) == {"a": "k0_start", "b": "k0_end"}
+
+
+def test_hop_is_a_window_that_slides():
+    plan = planned(
+        "SELECT HOP_END(ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE) AS until, COUNT(*) AS n FROM s "
+        "GROUP BY HOP(ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)"
+    )
+    assert texts(group_of(plan).input)["k0_end"] == "WINDOW(ts, '10 minute', '5 minute').end"
+    assert texts(plan.root)["until"] == "k0_end"
+
+
+def test_union_all_keeps_every_row_and_union_each_once():
+    plan = planned("SELECT id FROM s UNION ALL SELECT total FROM v UNION ALL SELECT amount FROM s")
+    assert isinstance(plan.root, UnionAll)
+    assert len(plan.root.inputs) == 3
+    assert plan.columns == ("id",)
+    once = planned("SELECT id FROM s UNION SELECT total FROM v")
+    assert isinstance(once.root, Distinct)
+    assert once.key == ("id",)
+
+
+def test_sub_queries_in_from_and_common_table_expressions_are_planned_where_they_stand():
+    plan = planned("WITH a (n, r) AS (SELECT id, region FROM s) SELECT COUNT(*) AS c FROM (SELECT DISTINCT r FROM a) q")
+    assert isinstance(group_of(plan).input.input, Distinct)
+    assert [read.relation for read in reads_in(plan.root)] == ["s"]
+
+
+def test_nested_fields_and_lambdas_are_left_to_spark():
+    plan = planned("SELECT t.meta.place.city, transform(tags, tag -> concat(tag, region)) AS x FROM s AS t")
+    assert texts(plan.root) == {"city": "meta.place.city", "x": "TRANSFORM(tags, tag -> CONCAT(tag, region))"}
+
+
+def test_the_tree_is_drawn_with_its_state():
+    lines = list(drawn(planned("SELECT region, COUNT(*) AS n FROM s GROUP BY region").root))
+    assert [name.strip() for name, _ in lines] == ["Linear", "GroupBy", "Linear", "Read"]
+    assert lines[1][1] == "by k0: COUNT(*)() AS o0; state: one row for each group"
+
+
+@pytest.mark.parametrize(
+    ("query", "construct"),
+    [
+        ("SELECT rand() AS r FROM s", "rand"),
+        ("SELECT now() AS r FROM s", "now"),
+        ("SELECT current_date AS r FROM s", "current_date"),
+        ("SELECT uuid() AS r FROM s", "uuid"),
+        ("SELECT stddev(amount) FROM s", "stddev"),
+        ("SELECT collect_list(id) FROM s", "collect_list"),
+        ("SELECT listagg(id) FROM s", "listagg"),
+        ("SELECT explode(tags) FROM s", "explode"),
+        ("SELECT id FROM s WHERE id IN (SELECT total FROM v)", "sub-query"),
+        ("SELECT (SELECT max(total) FROM v) AS m FROM s", "sub-query"),
+        ("SELECT s.id FROM s JOIN v ON s.region = v.region", "JOIN"),
+        ("SELECT sum(id) OVER (PARTITION BY region) FROM s", "OVER"),
+        ("SELECT id FROM s ORDER BY id", "ORDER BY"),
+        ("SELECT id FROM s LIMIT 3", "LIMIT"),
+        ("SELECT region, count(*) FROM s GROUP BY ROLLUP(region)", "ROLLUP"),
+        ("SELECT region, count(*) FROM s GROUP BY CUBE(region)", "CUBE"),
+        ("SELECT id FROM s INTERSECT SELECT total FROM v", "INTERSECT"),
+    ],
+)
+def test_what_a_view_cannot_hold_is_refused_by_name(query, construct):
+    with pytest.raises(UnsupportedSql, match=construct):
+        planned(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT region, amount FROM s GROUP BY region", "neither in GROUP BY nor inside an aggregate"),
+        ("SELECT sum(count(*)) FROM s", "inside an aggregate"),
+        ("SELECT sum(DISTINCT id) FROM s", "DISTINCT is kept for COUNT alone"),
+        ("SELECT count(DISTINCT id, region) FROM s", "one expression"),
+        ("SELECT id AS a, amount AS A FROM s", "two columns of the view"),
+        ("SELECT id, region FROM s UNION ALL SELECT total FROM v", "UNION of 2 and 1 columns"),
+        ("SELECT count(*) FROM s GROUP BY 3", "the SELECT list has 1 columns"),
+        ("SELECT 1 AS one", "FROM is missing"),
+        ("SELECT id FROM nowhere", "no source or materialized view nowhere"),
+        ("SELECT count(*) FROM s GROUP BY TUMBLE(ts)", "is not like TUMBLE"),
+        ("SELECT count(*) FROM s GROUP BY TUMBLE(ts, id)", "is not a length of time"),
+    ],
+)
+def test_what_makes_no_sense_is_told(query, problem):
+    with pytest.raises(QueryFailed, match=problem):
+        planned(query)
+
+
+def test_an_unknown_column_is_told_with_the_nearest_one():
+    with pytest.raises(UnknownColumn, match="amount"):
+        planned("SELECT amuont FROM s")

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces
 from laminae.engine.options import option
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
+from laminae.spark.json_checks import REASONS
 from laminae.spark.logs import open_log
 from laminae.spark.types import spark_schema
 
@@ -55,7 +56,26 @@ def source_table(
     span = LogRange(log.initial(), last.end_offsets, _refused_items(storage, source, epochs))
     replays = (epoch for epoch in epochs if epoch.is_replay)
     parts = [_replayed(spark, catalog, storage, log, source, versions, epoch) for epoch in replays]
-    return reduce(DataFrame.unionByName, map(_rows, [*_spans(spark, log, source, versions, span), *parts]))
+    strangers = _strangers(spark, storage, source, epochs)
+    first = (_without(decoded, strangers) for decoded in _spans(spark, log, source, versions, span))
+    return reduce(DataFrame.unionByName, map(_rows, [*first, *parts]))
+
+
+def _strangers(
+    spark: SparkSession, storage: Storage, source: SourceRecord, epochs: Sequence[EpochRecord]
+) -> DataFrame | None:
+    """Records whose stamp named no version when they were read. One of that number may have come since."""
+    dead = [epoch for epoch in epochs if epoch.dead_letter_segment]
+    if not dead or not has_stamps(source):
+        return None
+    letters = dead_letter_records(spark, storage, dead)
+    return letters.where(F.col("reason").startswith(REASONS["version"])).select("item", "value").distinct()
+
+
+def _without(decoded: Decoded, strangers: DataFrame | None) -> Decoded:
+    if strangers is None:
+        return decoded
+    return replace(decoded, records=decoded.records.join(strangers, ["item", "value"], "left_anti"))
 
 
 def _spans(

@@ -119,6 +119,18 @@ def test_a_column_dropped_and_added_again_is_another_column_live_and_on_a_re_rea
     assert table(db) == [(1, None), (2, None), (3, 3)]
 
 
+def test_a_record_stamped_with_a_version_to_come_stays_a_dead_letter_until_it_is_replayed(
+    db: lm.Database, tmp_path: Path
+) -> None:
+    create(db, tmp_path, "id INT", ", version_field = 'v'")
+    feed(db, tmp_path, {"v": 1, "id": 1}, {"v": 2, "id": 2, "a": 2})
+    db.sql("ALTER SOURCE s ADD COLUMN a INT")
+    feed(db, tmp_path, {"v": 2, "id": 3, "a": 3})
+    assert table(db) == [(1, None), (3, 3)]
+    assert db.replay_dead_letters("s").rows == 1
+    assert table(db) == [(1, None), (2, 2), (3, 3)]
+
+
 def test_rows_inserted_many_versions_ago_are_still_rows(db: lm.Database) -> None:
     db.sql("CREATE SOURCE pushed (id INT, a INT DEFAULT 1)")
     db.insert("pushed", [{"id": 1}])

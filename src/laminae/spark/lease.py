@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost
+from laminae.errors import CatalogUnavailable, HomeUnwritable, LaminaeError, LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 TTL = timedelta(seconds=15)
 RENEW_SECONDS = 5.0
 JVM_GRACE_SECONDS = 30.0
+
+_given_up: set[tuple[str, int]] = set()
+"""Leases of this process that could not be written back as released."""
 
 
 @dataclass(slots=True)
@@ -45,7 +48,13 @@ class HeldLease:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        self.catalog.release_lease(self.token)
+        try:
+            self.catalog.release_lease(self.token)
+        except (HomeUnwritable, CatalogUnavailable) as problem:
+            # On a full disk, say. What made the driver end must be told, not this: the lease runs out by itself, and
+            # who starts again on this machine need not wait for that.
+            self.lost = problem
+            _given_up.add((self.catalog.location, self.token))
 
     def _renew(self) -> None:
         while not self._stop.wait(RENEW_SECONDS):
@@ -54,7 +63,7 @@ class HeldLease:
             except LeaseLost as problem:
                 self.lost = problem
                 return
-            except CatalogUnavailable as problem:
+            except (HomeUnwritable, CatalogUnavailable) as problem:
                 # Tried again until the lease runs out; commits assert the token whatever happens here.
                 self.lost = problem
             else:
@@ -67,13 +76,14 @@ def take_lease(catalog: Catalog, jvm_pid: int | None, clock: Callable[[], dateti
     dead = present is not None and is_dead(present)
     if dead and present is not None:
         _wait_for_jvm(present)
+    given_up = present is not None and (catalog.location, present.token) in _given_up
     lease = catalog.acquire_lease(
         holder=json.dumps({"python": _identity(os.getpid()), "jvm": _identity(jvm_pid) if jvm_pid else None}),
         host=socket.gethostname(),
         pid=os.getpid(),
         now=clock(),
         ttl=TTL,
-        dead=dead,
+        dead=dead or given_up,
         seen_token=present.token if present is not None else None,
     )
     held = HeldLease(catalog, lease.token)

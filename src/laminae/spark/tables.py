@@ -83,9 +83,11 @@ def _spans(
 ) -> Iterator[Decoded]:
     """The range, cut where so many versions have begun to hold that one plan could not decode them all."""
     items = range(log.item(span.start), log.item(span.end))
+    # A version without a place holds for what comes next; nothing that was read stands behind it.
+    placed = [version for version in versions if version.position is not None]
     for part in pieces(versions, items):
         cut = replace(span, start=log.at(part.start), end=log.at(part.stop))
-        wanted = in_force(versions, part)
+        wanted = in_force(placed or versions[:1], part)
         if has_stamps(source):
             wanted |= _stamps(spark, log, cut, source, versions)
         yield log.decoded(spark, cut, _table(source, versions, [v for v in versions if v.version in wanted]))

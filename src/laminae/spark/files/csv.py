@@ -15,13 +15,22 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.schema.column import columns_of
 from laminae.spark.contract import ERROR, UNKNOWN, Decoded
-from laminae.spark.expression import NULL_TEXT, Expression, call, column, first_text, literal, when
+from laminae.spark.expression import Expression, any_of, call, column, each, first_text, let, literal, struct, when
 from laminae.spark.files.csv_inference import grown_by_records
 from laminae.spark.files.csv_shape import BOM, Shape, header_names, record_pattern, records_in, shape
-from laminae.spark.files.csv_text import misread, typed
+from laminae.spark.files.csv_text import misread, reads_text, typed
 from laminae.spark.files.footers import Refused, in_parallel
 from laminae.spark.files.matching import misfit, under_live_names
-from laminae.spark.files.records import PATH, Reading, all_of, decoded_records, path_of, place_columns, refused_files
+from laminae.spark.files.records import (
+    PATH,
+    READ,
+    Reading,
+    all_of,
+    decoded_records,
+    path_of,
+    place_columns,
+    refused_files,
+)
 from laminae.spark.infer import MOST_RECORDS
 from laminae.spark.literals import default_sql
 from laminae.spark.logs.numbered import literal_path, reading_many
@@ -32,9 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import Decoder, DecoderTable
+    from laminae.schema.column import Column as ColumnNode
     from laminae.spark.logs.listing import FileEntry
 
-PARSED, BAD = "_parsed", "_bad"
+PARSED, BAD, GARBLED = "_parsed", "_bad", "_garbled"
 # No file holds it: two characters that are none, and a name.
 NULL_MARK = "\ufffe\uffffnull"
 # Spark's parser has room for so many fields, and ends the job at a record with more.
@@ -158,30 +168,21 @@ class CsvReader:
 
     def _records(self, raw: DataFrame, header: bytes, decoder: Decoder, table: DecoderTable) -> DataFrame:
         found = header_names(header, self.delimiter)
-        names = () if isinstance(found, Refused) else _as_version(found, decoder).names
+        names = () if isinstance(found, Refused) else tuple(_as_version(found, decoder).names)
         text = column("value").cast("STRING")
-        frame = raw.withColumn(PARSED, self._parse(text, len(names)).column)
         fields = {name: column(PARSED).field(f"c{index}") for index, name in enumerate(names)}
-        unknown = set(names) - set(decoder.schema.names) - {former for former, _ in decoder.aliases}
-        problems = [
-            when(~call("is_valid_utf8", text), literal(REASONS["utf8"])),
-            when(column(PARSED).is_null() | column(PARSED).field(BAD).is_there(), _ragged(len(names))),
+        values = [
+            (node.name, typed(fields[node.name], node.type) if node.name in fields else _default(node))
+            for node in columns_of(decoder.schema)
         ]
+        parsed = raw.withColumn(PARSED, self._parse(text, len(names)).column)
+        read = parsed.withColumns({READ: struct(values).column, GARBLED: _is_garbled(text).column})
         # Only of a letter: the file of its header fitted the version that was in force then.
-        if (refused := self._misfit(header, decoder)) is not None:
-            problems.insert(0, literal(refused.reason))
-        values = []
-        for node in columns_of(decoder.schema):
-            if node.name not in fields:
-                values.append((node.name, Expression(default_sql(node, (node.name,)))))
-                continue
-            field = fields[node.name]
-            values.append((node.name, typed(field, node.type)))
-            problems.append(misread(field, node.type, node.name) or NULL_TEXT)
-            if not node.nullable:
-                problems.append(when(values[-1][1].is_null(), literal(REASONS["null"].format(name=node.name))))
-        reading = Reading(decoder, values, first_text(problems), has_unknown=bool(unknown))
-        return decoded_records(frame, {name: column(name) for name in raw.columns}, reading, table)
+        refused = self._misfit(header, decoder)
+        problem = _problem(decoder, fields) if refused is None else literal(refused.reason)
+        unknown = set(names) - set(decoder.schema.names) - {former for former, _ in decoder.aliases}
+        reading = Reading(decoder, problem, has_unknown=bool(unknown))
+        return decoded_records(read, {name: column(name) for name in raw.columns}, reading, table)
 
     def _parse(self, text: Expression, count: int) -> Expression:
         schema = ", ".join([*(f"c{index} STRING" for index in range(count)), f"{BAD} STRING"])
@@ -209,8 +210,39 @@ def _as_version(names: Sequence[str], decoder: Decoder) -> pa.Schema:
     return pa.schema([pa.field(name, types.get(name, pa.string())) for name in live.names])
 
 
-def _ragged(count: int) -> Expression:
-    return literal(REASONS["ragged"].format(count=count))
+def _default(node: ColumnNode) -> Expression:
+    return Expression(default_sql(node, (node.name,)))
+
+
+def _is_garbled(text: Expression) -> Expression:
+    """Whether the record is no UTF-8.
+
+    In a lambda, for which Spark compiles the projection in many small methods. The one large method that it makes
+    otherwise is beyond what the JVM compiles (8000 bytes): ten columns took three times as long.
+    """
+    return each("exists", call("array", text), lambda value: ~call("is_valid_utf8", value))
+
+
+def _problem(decoder: Decoder, fields: dict[str, Expression]) -> Expression:
+    """Why the record has no row. A cheap test first: the reasons are for the few."""
+    parsed = column(PARSED)
+    is_ragged = parsed.is_null() | parsed.field(BAD).is_there()
+    tests = [column(GARBLED), is_ragged]
+    reasons = [
+        when(column(GARBLED), literal(REASONS["utf8"])),
+        when(is_ragged, literal(REASONS["ragged"].format(count=len(fields)))),
+    ]
+    for node in columns_of(decoder.schema):
+        if node.name not in fields:
+            continue
+        text, is_absent = fields[node.name], column(READ).field(node.name).is_null()
+        if not reads_text(node.type):
+            tests.append(is_absent & text.is_there())
+            reasons.append(when(is_absent, misread(text, node.type, node.name)))
+        if not node.nullable:
+            tests.append(is_absent)
+            reasons.append(when(is_absent, literal(REASONS["null"].format(name=node.name))))
+    return when(any_of(tests), let(first_text(reasons), lambda reason: reason))
 
 
 def _without_return(record: Expression) -> Expression:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _DATE = r"[+-]?\d{4,6}-\d{1,2}-\d{1,2}"
 _CLOCK = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6}0*)?)?"
 _ZONE = r" ?(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2})?|[A-Za-z_]+/[A-Za-z_/]+)"
+_INFINITY = r"[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 _SHOWN = 40
 
 
@@ -37,16 +38,13 @@ def typed(text: Expression, kind: pa.DataType) -> Expression:
         return text
     wanted = spark_type(kind)
     convert = _variant if is_variant(kind) else CONVERSIONS.get(type(wanted), _cast)
-    return convert(call("trim", text), wanted)
+    return convert(text, wanted)
 
 
-def misread(text: Expression, kind: pa.DataType, name: str) -> Expression | None:
-    """Why the field has no value although it is not empty; NULL when it has one."""
-    if reads_text(kind):
-        return None
-    is_lost = call("trim", text).compared("<>", literal("")) & typed(text, kind).is_null()
+def misread(text: Expression, kind: pa.DataType, name: str) -> Expression:
+    """Why a field that gave no value is not empty; NULL when it is."""
     told = call("concat", literal(f"{name} is not one {sql_type(kind)}: "), call("left", text, literal(_SHOWN)))
-    return when(is_lost, told)
+    return when(call("trim", text).compared("<>", literal("")), told)
 
 
 def _cast(text: Expression, wanted: spark.DataType) -> Expression:
@@ -54,12 +52,11 @@ def _cast(text: Expression, wanted: spark.DataType) -> Expression:
 
 
 def _float(text: Expression, wanted: spark.DataType) -> Expression:
-    # Java reads 1d and 1f as numbers, and what is too large as infinity.
+    # Java reads 1d and 1f as numbers, and what is too large as infinity. Most texts are neither, and need no pattern.
     made = _cast(text, wanted)
-    suffixed = call("rlike", text, literal("[0-9.][dDfF]$"))
-    infinite = call("abs", made).compared("=", Expression("DOUBLE('Infinity')"))
-    spelled = call("rlike", text, literal("^[+-]?[iI]"))
-    return when(~suffixed & (~infinite | spelled), made)
+    is_suffixed = call("substring", text, literal(-1), literal(1)).is_one_of("dDfF")
+    is_infinite = call("abs", made).compared("=", Expression("DOUBLE('Infinity')"))
+    return when(~(is_suffixed | is_infinite) | _matches(text, _INFINITY), made)
 
 
 def _decimal(text: Expression, wanted: spark.DataType) -> Expression:
@@ -84,7 +81,7 @@ def _instant(text: Expression, wanted: spark.DataType) -> Expression:
 
 
 def _binary(text: Expression, _: spark.DataType) -> Expression:
-    return call("try_to_binary", text, literal("base64"))
+    return call("try_to_binary", call("trim", text), literal("base64"))
 
 
 def _nested(_: Expression, wanted: spark.DataType) -> Expression:
@@ -110,4 +107,4 @@ CONVERSIONS: dict[type[spark.DataType], Callable[[Expression, spark.DataType], E
 
 
 def _matches(text: Expression, pattern: str) -> Expression:
-    return call("rlike", text, literal(f"^{pattern}$"))
+    return call("rlike", text, literal(rf"^\s*{pattern}\s*$"))

@@ -22,6 +22,7 @@ from laminae.spark.files.matching import grown, misfit, under_live_names, versio
 from laminae.spark.files.records import (
     INDEX,
     PATH,
+    READ,
     Reading,
     all_of,
     decoded_records,
@@ -134,19 +135,15 @@ def _scan(spark: SparkSession, group: _Group, table: DecoderTable) -> DataFrame:
     )
     projection = projection_between(group.columns, group.decoder.schema)
     problem = first_text([*read.lossy(), violations(projection, read.value)])
-    reading = Reading(
-        group.decoder,
-        project_columns(projection, read.value),
-        problem,
-        has_unknown=_asks_for_more(group, table),
-    )
+    reading = Reading(group.decoder, problem, has_unknown=_asks_for_more(group, table))
     raw = {
         "key": Expression("CAST(NULL AS BINARY)"),
         "value": read.letter().cast("BINARY"),
         "offset": column(INDEX),
         **place_columns(group.files),
     }
-    return decoded_records(frame, raw, reading, table)
+    row = struct(project_columns(projection, read.value))
+    return decoded_records(frame.withColumn(READ, row.column), raw, reading, table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,9 @@ _NO_VERSION = Expression("CAST(NULL AS INT)")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Records of one schema as one version reads them: its columns in order, and why a record has none (or NULL)."""
+    """How the records of one schema are read by one version: as the struct READ of its columns, or not (`problem`)."""
 
     decoder: Decoder
-    values: Sequence[tuple[str, Expression]]
     problem: Expression
     has_unknown: bool = False
 
@@ -71,11 +70,9 @@ def instant(microseconds: int) -> datetime:
 
 
 def decoded_records(frame: DataFrame, raw: dict[str, Expression], reading: Reading, table: DecoderTable) -> DataFrame:
-    """The raw columns, and the row, error and unknown of each record (see `contract`)."""
+    """The raw columns, and the row, error and unknown of each record (see `contract`). `frame` has a column READ."""
     read = frame.select(
-        *(raw[name].column.alias(name) for name in RAW_COLUMNS),
-        struct(reading.values).column.alias(READ),
-        reading.problem.column.alias(PROBLEM),
+        *(raw[name].column.alias(name) for name in RAW_COLUMNS), READ, reading.problem.column.alias(PROBLEM)
     )
     row, problems = column(READ), [column(PROBLEM)]
     if not reading.decoder.schema.equals(table.current, check_metadata=True):

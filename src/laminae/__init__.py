@@ -1,20 +1,25 @@
 """laminae: live schema evolution and incremental, retracting views for Spark streams.
 
-Importing it loads neither pyspark nor any connector; they load when used.
+Importing it loads nothing but this file: a name loads its module when it is first used. Spark starts processes of its
+own for every stream, and each of them imports this package.
 """
 
-from laminae.errors import LaminaeError
-from laminae.result import Result
-from laminae.schema.apply import apply_evolution
-from laminae.schema.avro import check_avro
-from laminae.schema.change import SchemaChange
-from laminae.schema.compatibility import CompatibilityMode, EvolutionVerdict, evaluate_evolution
-from laminae.schema.diff import diff_schemas
-from laminae.schema.evolvable import EvolutionResult, EvolutionTrigger, SchemaEvolvable
-from laminae.schema.projection import ColumnProjection
-from laminae.schema.widening import is_safe_widening
-from laminae.session import Database, connect
-from laminae.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laminae.errors import LaminaeError
+    from laminae.result import Result
+    from laminae.schema.apply import apply_evolution
+    from laminae.schema.avro import check_avro
+    from laminae.schema.change import SchemaChange
+    from laminae.schema.compatibility import CompatibilityMode, EvolutionVerdict, evaluate_evolution
+    from laminae.schema.diff import diff_schemas
+    from laminae.schema.evolvable import EvolutionResult, EvolutionTrigger, SchemaEvolvable
+    from laminae.schema.projection import ColumnProjection
+    from laminae.schema.widening import is_safe_widening
+    from laminae.session import Database, connect
+    from laminae.version import __version__
 
 __all__ = [
     "__version__",
@@ -35,3 +40,35 @@ __all__ = [
     "evaluate_evolution",
     "is_safe_widening",
 ]
+
+_MODULES = {
+    "__version__": "version",
+    "ColumnProjection": "schema.projection",
+    "CompatibilityMode": "schema.compatibility",
+    "Database": "session",
+    "EvolutionResult": "schema.evolvable",
+    "EvolutionTrigger": "schema.evolvable",
+    "EvolutionVerdict": "schema.compatibility",
+    "LaminaeError": "errors",
+    "Result": "result",
+    "SchemaChange": "schema.change",
+    "SchemaEvolvable": "schema.evolvable",
+    "apply_evolution": "schema.apply",
+    "check_avro": "schema.avro",
+    "connect": "session",
+    "diff_schemas": "schema.diff",
+    "evaluate_evolution": "schema.compatibility",
+    "is_safe_widening": "schema.widening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'laminae' has no attribute {name!r}")
+    value = getattr(import_module(f"laminae.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

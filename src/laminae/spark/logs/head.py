@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laminae.catalog.location import find_home
 from laminae.errors import HomeUnwritable, LogDamaged, NewerHome, NotAvailable
 
 if TYPE_CHECKING:
@@ -130,6 +129,9 @@ class LogDirectory:
 
 
 def log_directory(source: str, source_id: int, home: str) -> LogDirectory:
+    # Loaded late, as the stream reader's process has no use for it.
+    from laminae.catalog.location import find_home
+
     place = find_home(home)
     if place.directory is None:
         raise NotAvailable(

@@ -73,10 +73,10 @@ def run_through(directory: Path, rounds: int, kills: Sequence[str], place: Place
                 jvms.append(driver.jvm)
                 assert_refused_by_name(catalog, driver)
                 if number < len(kills):
-                    work_until_the_moment(catalog, feed, dice)
+                    work_until_the_moment(catalog, feed, driver, dice)
                     driver.kill(kills[number])
                 else:
-                    until(lambda: is_delivered(catalog, feed), WORK_SECONDS, "all is delivered")
+                    work_to_the_end(catalog, feed, driver)
                     driver.stop()
             except BaseException as problem:
                 problem.add_note(f"the end of {log}:\n{driver.tail()}")
@@ -91,11 +91,19 @@ def assert_refused_by_name(catalog: Catalog, driver: Driver) -> None:
         take_lease(catalog, None, now)
 
 
-def work_until_the_moment(catalog: Catalog, feed: Feed, dice: random.Random) -> None:
+def work_until_the_moment(catalog: Catalog, feed: Feed, driver: Driver, dice: random.Random) -> None:
     before, more = total(catalog), dice.randrange(len(LONGEST_WAITS_SECONDS))
-    until(lambda: feed.is_fed or total(catalog) >= before + more, WORK_SECONDS, f"{more} more epochs")
+    until(
+        lambda: driver.is_running() and (feed.is_fed or total(catalog) >= before + more),
+        WORK_SECONDS,
+        f"{more} more epochs",
+    )
     # The moment within an epoch or a delivery at which it dies: nothing to wait for tells such moments apart.
     time.sleep(dice.uniform(0, LONGEST_WAITS_SECONDS[more]))
+
+
+def work_to_the_end(catalog: Catalog, feed: Feed, driver: Driver) -> None:
+    until(lambda: driver.is_running() and is_delivered(catalog, feed), WORK_SECONDS, "all is delivered")
 
 
 def total(catalog: Catalog) -> int:

@@ -63,6 +63,11 @@ class Driver:
     def pid(self) -> int:
         return self._process.pid
 
+    def is_running(self) -> bool:
+        """True, or an error with the end of its log: nothing is to be expected of a driver that has ended."""
+        assert self._process.poll() is None, f"the driver ended with {self._process.returncode}\n{self.tail()}"
+        return True
+
     def kill(self, what: str) -> None:
         """kill -9. A Python whose JVM is gone ends by itself, with an error."""
         if what in (PYTHON, BOTH):
@@ -100,8 +105,7 @@ class Driver:
         return self.log.read_text(errors="replace")[-4000:]
 
     def _holds_lease(self) -> bool:
-        assert self._process.poll() is None, f"the driver ended with {self._process.returncode}\n{self.tail()}"
-        lease = self.catalog.lease()
+        lease = self.catalog.lease() if self.is_running() else None
         if lease is None or lease.pid != self.pid:
             return False
         self.jvm = jvm_of(lease)

@@ -120,7 +120,7 @@ class Pipeline:
             return False
         streams = self._running()
         with self._telling_of_a_dead_jvm():
-            return not streams or any(stream.is_active or stream.due is not None for stream in streams)
+            return not streams or any(stream.is_active or stream.is_retried for stream in streams)
 
     def stop(self) -> None:
         """Let the epochs under way end, then give the lease back, whatever happens to the queries."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from laminae.spark.contract import SourceLog
 
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=1)
+# Spark gives a Python reader 10 seconds to start, however busy the machine is (4.2.0; there is no setting for it).
+SLOW_START = "Python worker failed to connect back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,15 @@ class SourceStream:
         if self.query is not None:
             self.query.stop()
 
+    @property
+    def is_retried(self) -> bool:
+        """Whether what stopped it may pass: records out of reach, or a machine too busy to start Spark's reader."""
+        failure = self.failure()
+        return isinstance(failure, SourceUnavailable) or (failure is not None and SLOW_START in str(failure))
+
     def is_due(self, now: datetime) -> bool:
-        """Whether to start it again: its records were out of reach, and it has waited long enough."""
-        if self.is_active or not isinstance(self.problem, SourceUnavailable):
+        """Whether to start it again: what stopped it may have passed, and it has waited long enough."""
+        if self.is_active or not self.is_retried:
             return False
         if self.due is None:
             self.due, self.wait = now + self.wait, min(LONGEST_WAIT, self.wait * 2)

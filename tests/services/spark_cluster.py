@@ -83,6 +83,8 @@ def _environment() -> dict[str, str]:
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_DAEMON_MEMORY": "256m",
+        # Its second way in has a fixed port, which another cluster may have.
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
@@ -93,6 +95,7 @@ def _workers(console: int) -> int:
     try:
         with urllib.request.urlopen(f"http://{HOST}:{console}/json/", timeout=5) as answer:
             state = json.load(answer)
-    except OSError:
+    except (OSError, ValueError):
+        # Its console listens before it has anything to say.
         return -1
     return sum(worker["state"] == "ALIVE" for worker in state["workers"])

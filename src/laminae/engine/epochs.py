@@ -7,6 +7,7 @@ bound to places in the log, and the place of a version is written with the first
 from __future__ import annotations
 
 import itertools
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from laminae.engine.options import option
 from laminae.schema.column import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord
+    from laminae.schema.column import Column, Columns
 
 # So many stamps are remembered from epoch to epoch: each version is a decoder that is compiled into the plan.
 MOST_STAMPS = 8
@@ -136,6 +140,20 @@ def pieces(versions: Sequence[VersionRecord], items: range) -> list[range]:
     places = sorted({int(v.position) for v in versions if v.position is not None and int(v.position) in items[1:]})
     cuts = [items.start, *places[MOST_STAMPS - 1 :: MOST_STAMPS], items.stop]
     return [range(start, stop) for start, stop in itertools.pairwise(cuts)]
+
+
+def refuse_alike(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether records are refused under both or under neither: equal types of equal columns, the same NOT NULL."""
+    first, second = ({node.id: node for node in _nodes(columns_of(schema))} for schema in (one, other))
+    strict = ({number for number, node in found.items() if not node.nullable} for found in (first, second))
+    same_types = all(first[number].type == second[number].type for number in first.keys() & second.keys())
+    return operator.eq(*strict) and same_types
+
+
+def _nodes(columns: Columns) -> Iterator[Column]:
+    for node in columns:
+        yield node
+        yield from _nodes(node.children)
 
 
 def has_stamps(source: SourceRecord) -> bool:

@@ -1,12 +1,12 @@
 """A source as a table: the same log, the same decoders, up to the last committed epoch. Also its dead letters.
 
-A record that was refused when it was first read is refused again by the same decoder, so nothing needs to be left out;
-what a replay put through is read from the dead letters that it took, with the schema it took them with.
+Every record is judged under the schema that its epoch had, so what was refused then is refused again, and what was a
+row is one, whatever the schema has become; what a replay put through is read from the dead letters that it took.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces
+from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
 from laminae.engine.options import option
+from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
-from laminae.spark.json_checks import REASONS
+from laminae.spark.expression import column
 from laminae.spark.logs import open_log
+from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -48,58 +50,99 @@ def source_table(
 ) -> DataFrame:
     """Every row of the source as of an epoch (its last committed one unless told), under its current schema."""
     epochs = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
-    last = next((epoch for epoch in reversed(epochs) if not epoch.is_replay), None)
-    if last is None:
+    reading = _Reading(spark, storage, source, catalog.versions(source.id), open_log(source, str(storage.home)))
+    parts = [*reading.batches(epochs), *reading.replays(epochs)]
+    if not parts:
         return spark.createDataFrame([], spark_schema(source.schema))
-    versions = catalog.versions(source.id)[: source.version]
-    log = open_log(source, str(storage.home))
-    span = LogRange(log.initial(), last.end_offsets, _refused_items(storage, source, epochs))
-    replays = (epoch for epoch in epochs if epoch.is_replay)
-    parts = [_replayed(spark, catalog, storage, log, source, versions, epoch) for epoch in replays]
-    strangers = _strangers(spark, storage, source, epochs)
-    first = (_without(decoded, strangers) for decoded in _spans(spark, log, source, versions, span))
-    return reduce(DataFrame.unionByName, map(_rows, [*first, *parts]))
+    return reduce(DataFrame.unionByName, parts)
 
 
-def _strangers(
-    spark: SparkSession, storage: Storage, source: SourceRecord, epochs: Sequence[EpochRecord]
-) -> DataFrame | None:
-    """Records whose stamp named no version when they were read. One of that number may have come since."""
-    dead = [epoch for epoch in epochs if epoch.dead_letter_segment]
-    if not dead or not has_stamps(source):
-        return None
-    letters = dead_letter_records(spark, storage, dead)
-    return letters.where(F.col("reason").startswith(REASONS["version"])).select("item", "value").distinct()
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The log of a source read again: every epoch under its own version, so that it refuses what it refused."""
 
+    spark: SparkSession
+    storage: Storage
+    source: SourceRecord
+    versions: Sequence[VersionRecord]
+    log: SourceLog
 
-def _without(decoded: Decoded, strangers: DataFrame | None) -> Decoded:
-    if strangers is None:
-        return decoded
-    return replace(decoded, records=decoded.records.join(strangers, ["item", "value"], "left_anti"))
+    def batches(self, epochs: Sequence[EpochRecord]) -> Iterator[DataFrame]:
+        refused = _refused_items(self.storage, self.source, epochs)
+        batches = [epoch for epoch in epochs if not epoch.is_replay]
+        for alike in self._alike(batches):
+            past = self._as_of(alike[-1].version)
+            span = LogRange(alike[0].start_offsets, alike[-1].end_offsets, refused)
+            for decoded in self._spans(past, span):
+                yield self._rows(past, decoded)
 
+    def replays(self, epochs: Sequence[EpochRecord]) -> Iterator[DataFrame]:
+        for replay in epochs:
+            taken = [epoch for epoch in epochs if epoch.replayed_by == replay.epoch]
+            if replay.is_replay and taken:
+                past = self._as_of(replay.version)
+                letters = dead_letter_records(self.spark, self.storage, taken).drop("reason")
+                # A file that this replay refused again, and a later one read, must not be read here as it is now.
+                refused = _refused_items(self.storage, self.source, [replay])
+                if refused:
+                    letters = letters.where(F.col("value").isNotNull() | ~F.col("item").isin(*refused))
+                newest = self.versions[replay.version - 1 : replay.version]
+                yield self._rows(past, self.log.decoded_again(letters, self._table(past, newest)))
 
-def _spans(
-    spark: SparkSession, log: SourceLog, source: SourceRecord, versions: Sequence[VersionRecord], span: LogRange
-) -> Iterator[Decoded]:
-    """The range, cut where so many versions have begun to hold that one plan could not decode them all."""
-    items = range(log.item(span.start), log.item(span.end))
-    # A version without a place holds for what comes next; nothing that was read stands behind it.
-    placed = [version for version in versions if version.position is not None]
-    for part in pieces(versions, items):
-        cut = replace(span, start=log.at(part.start), end=log.at(part.stop))
-        wanted = in_force(placed or versions[:1], part)
-        if has_stamps(source):
-            wanted |= _stamps(spark, log, cut, source, versions)
-        yield log.decoded(spark, cut, _table(source, versions, [v for v in versions if v.version in wanted]))
+    def _alike(self, batches: Sequence[EpochRecord]) -> Iterator[list[EpochRecord]]:
+        """Neighbouring epochs whose versions refuse the same records are read as one."""
+        found: list[EpochRecord] = []
+        for epoch in batches:
+            if found and found[-1].version != epoch.version and not self._join(found, epoch):
+                yield found
+                found = []
+            found.append(epoch)
+        if found:
+            yield found
 
+    def _join(self, found: Sequence[EpochRecord], epoch: EpochRecord) -> bool:
+        # A stamp of a version to come was refused, and would not be by a later version.
+        if has_stamps(self.source) and any(each.dead_letters for each in found):
+            return False
+        return refuse_alike(self._schema(found[-1].version), self._schema(epoch.version))
 
-def _stamps(
-    spark: SparkSession, log: SourceLog, span: LogRange, source: SourceRecord, versions: Sequence[VersionRecord]
-) -> set[int]:
-    """The versions that stamped records may have: all, or when these are many, those that occur."""
-    if len(versions) <= MOST_STAMPS:
-        return {version.version for version in versions}
-    return log.stamps(spark, span, option(source.options, "version_field"))
+    def _spans(self, past: SourceRecord, span: LogRange) -> Iterator[Decoded]:
+        """The range, cut where so many versions have begun to hold that one plan could not decode them all."""
+        known = self.versions[: past.version]
+        items = range(self.log.item(span.start), self.log.item(span.end))
+        for part in pieces(known, items):
+            cut = replace(span, start=self.log.at(part.start), end=self.log.at(part.stop))
+            wanted = in_force(known, part)
+            if has_stamps(past):
+                wanted |= self._stamps(cut, known)
+            versions = [version for version in known if version.version in wanted]
+            yield self.log.decoded(self.spark, cut, self._table(past, versions))
+
+    def _stamps(self, span: LogRange, known: Sequence[VersionRecord]) -> set[int]:
+        """The versions that stamped records may have: all, or when these are many, those that occur."""
+        if len(known) <= MOST_STAMPS:
+            return {version.version for version in known}
+        return self.log.stamps(self.spark, span, option(self.source.options, "version_field"))
+
+    def _as_of(self, version: int) -> SourceRecord:
+        return replace(self.source, version=version, schema=self._schema(version))
+
+    def _schema(self, version: int) -> pa.Schema:
+        return self.versions[version - 1].schema
+
+    def _table(self, past: SourceRecord, wanted: Sequence[VersionRecord]) -> DecoderTable:
+        table = decoder_table(past, self.versions[: past.version], wanted, first_item=None)
+        return replace(table, finds_unknown_fields=False)
+
+    def _rows(self, past: SourceRecord, decoded: Decoded) -> DataFrame:
+        """What was a row then, under the current schema. It stays one, even where the schema has become stricter."""
+        rows = decoded.records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")
+        projection = projection_between(past.schema, self.source.schema)
+        if keeps_every_column(projection):
+            return rows
+        names = past.schema.names
+        columns = project_columns(projection, lambda index: column(names[index]))
+        return rows.select(*(value.column.alias(name) for name, value in columns))
 
 
 def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[EpochRecord]) -> DataFrame:
@@ -136,24 +179,6 @@ def dead_letters(spark: SparkSession, catalog: Catalog, storage: Storage) -> Dat
     return joined.select(*(name.split()[0] for name in DEAD_LETTERS.split(", ")))
 
 
-def _replayed(
-    spark: SparkSession,
-    catalog: Catalog,
-    storage: Storage,
-    log: SourceLog,
-    source: SourceRecord,
-    versions: Sequence[VersionRecord],
-    replay: EpochRecord,
-) -> Decoded:
-    taken = [epoch for epoch in catalog.epochs(source.id) if epoch.replayed_by == replay.epoch]
-    letters = dead_letter_records(spark, storage, taken).drop("reason")
-    # A file that this replay refused again, and a later one read, must not be read here as it is now.
-    refused = _refused_items(storage, source, [replay])
-    if refused:
-        letters = letters.where(F.col("value").isNotNull() | ~F.col("item").isin(*refused))
-    return log.decoded_again(letters, _table(source, versions, versions[replay.version - 1 : replay.version]))
-
-
 def _refused_items(storage: Storage, source: SourceRecord, epochs: Sequence[EpochRecord]) -> frozenset[int]:
     """Files that were dead letters as a whole: they may have been mended since, and then only a replay reads them."""
     if option(source.options, "connector") != "files":
@@ -161,11 +186,3 @@ def _refused_items(storage: Storage, source: SourceRecord, epochs: Sequence[Epoc
     segments = [storage.path(epoch.dead_letter_segment) for epoch in epochs if epoch.dead_letter_segment]
     found = (pq.read_table(path, columns=["item"], filters=pc.field("value").is_null()) for path in segments)
     return frozenset(item for table in found for item in table["item"].to_pylist())
-
-
-def _table(source: SourceRecord, versions: Sequence[VersionRecord], wanted: Sequence[VersionRecord]) -> DecoderTable:
-    return replace(decoder_table(source, versions, wanted, first_item=None), finds_unknown_fields=False)
-
-
-def _rows(decoded: Decoded) -> DataFrame:
-    return decoded.records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")

@@ -235,3 +235,24 @@ def test_what_is_not_ours_and_stops_a_source_is_told_with_its_name(db, monkeypat
     monkeypatch.undo()
     db.run()
     assert [row[0] for row in rows(db)] == [1]
+
+
+def test_what_was_refused_stays_refused_when_the_schema_becomes_laxer(db):
+    db.insert("orders", [{"id": 1}, {"amount": 7}])
+    db.run()
+    db.sql("ALTER SOURCE orders ALTER COLUMN id DROP NOT NULL")
+    assert rows(db) == [(1, None, "none")]
+    db.insert("orders", [{"amount": 8}])
+    db.run()
+    assert rows(db, "amount") == [(8,), (None,)]
+    assert db.replay_dead_letters("orders").rows == 1
+    assert sorted(rows(db, "amount"), key=str) == [(7,), (8,), (None,)]
+
+
+def test_a_row_stays_a_row_when_the_schema_becomes_stricter(db):
+    db.insert("orders", [{"id": 1, "amount": None}])
+    db.run()
+    db.sql("ALTER SOURCE orders ALTER COLUMN amount SET NOT NULL")
+    db.insert("orders", [{"id": 2, "amount": 2}, {"id": 3, "amount": None}])
+    db.run()
+    assert rows(db, "id, amount") == [(1, None), (2, 2)]

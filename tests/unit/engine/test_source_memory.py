@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from laminae.catalog.model import SourceRecord, VersionRecord
-from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, in_force, pieces, plan_epoch
+from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, in_force, pieces, plan_epoch, refuse_alike
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -125,3 +125,27 @@ def test_versions_that_took_each_others_place_need_no_cut():
 
 def test_a_re_read_of_nothing_is_one_empty_range():
     assert pieces(versions("0"), range(0)) == [range(0)]
+
+
+def schema_of(*columns):
+    return pa.schema(
+        [pa.field(name, kind, nullable, {"laminae:id": str(number)}) for number, name, kind, nullable in columns]
+    )
+
+
+def test_versions_that_differ_in_optional_columns_refuse_alike():
+    old = schema_of((1, "a", pa.int64(), False), (2, "b", pa.string(), True))
+    assert refuse_alike(old, schema_of((1, "renamed", pa.int64(), False), (3, "c", pa.string(), True)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        schema_of((1, "a", pa.int64(), True)),
+        schema_of((1, "a", pa.int32(), False)),
+        schema_of((1, "a", pa.int64(), False), (2, "b", pa.string(), False)),
+    ],
+    ids=["laxer", "another type", "stricter"],
+)
+def test_versions_that_differ_in_what_they_demand_do_not_refuse_alike(other):
+    assert not refuse_alike(schema_of((1, "a", pa.int64(), False)), other)

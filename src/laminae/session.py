@@ -13,6 +13,7 @@ from laminae import ddl
 from laminae.catalog import open_catalog
 from laminae.catalog.updates import DropSavepoint, PutSavepoint
 from laminae.engine.engine import Engine
+from laminae.engine.options import DURATION
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
@@ -102,6 +103,10 @@ class Database:
 
         `on_metric` is called with each epoch that is committed and each progress report of Spark's own.
         """
+        if not isinstance(trigger, str) or not DURATION.fullmatch(trigger.strip()):
+            raise InvalidOption(
+                option="trigger", owner="start", problem=f"{trigger!r} does not fit", advice="Give '1 second', say."
+            )
         return self._on_spark().start(trigger, on_metric)
 
     def run(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.catalog.updates import PutSetting, SetPosition, SetSinkProgress, SetViewState
+from laminae.catalog.updates import PutSetting, SetPosition, SetSinkProgress, SetSourceProblem, SetViewState
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DuplicateObject
 from tests.support.catalogs import NOON, create, drop, epoch, evolve, live, made, sink, view
 
@@ -157,3 +157,13 @@ def test_a_setting_is_replaced_by_a_later_value(catalog: Catalog) -> None:
     catalog.commit([PutSetting("b", "1"), PutSetting("a", "1")])
     assert catalog.commit([PutSetting("b", "2")]).definition_seq == 2
     assert catalog.settings() == {"a": "1", "b": "2"}
+
+
+def test_the_problem_of_a_source_is_kept_until_it_has_none_and_moves_no_definition(catalog: Catalog) -> None:
+    source = made(catalog)
+    seq = catalog.definition_seq()
+    catalog.commit([SetSourceProblem(source.id, "gone \x00")])
+    assert live(catalog).problem == "gone \N{REPLACEMENT CHARACTER}"
+    catalog.commit([SetSourceProblem(source.id, None)])
+    assert live(catalog).problem is None
+    assert catalog.definition_seq() == seq

@@ -9,7 +9,7 @@ import pytest
 
 from laminae.catalog.updates import DropSavepoint, ForgetSegments, PutSavepoint, Rewind, SetSinkProgress
 from laminae.errors import DuplicateObject, InvalidName, UnknownObject
-from tests.support.catalogs import NOON, SECOND, drop, epoch, made, sink
+from tests.support.catalogs import NOON, drop, epoch, made, sink
 
 if TYPE_CHECKING:
     from laminae.catalog import Catalog
@@ -74,20 +74,27 @@ def test_what_a_later_epoch_replayed_waits_again(catalog: Catalog) -> None:
     assert [found.epoch for found in catalog.dead_letter_epochs(source.id)] == [1]
 
 
-def test_sinks_that_went_further_rewind_and_later_ones_begin_anew(catalog: Catalog) -> None:
+def test_every_sink_takes_back_what_is_after_the_savepoint_and_one_that_began_later_begins_anew(
+    catalog: Catalog,
+) -> None:
     source = made(catalog, "s")
-    catalog.commit([epoch(source, 0), sink("near"), sink("far")])
-    catalog.commit([PutSavepoint("a", NOON + SECOND), epoch(source, 1)])
-    catalog.commit([replace(sink("new"), created_at=NOON + 2 * SECOND)])
-    names = {found.name: found.id for found in catalog.sinks()}
-    progress = {"near": 1, "far": 2, "new": 2}
-    catalog.commit([SetSinkProgress(names[name], number, "live") for name, number in progress.items()])
+    catalog.commit([epoch(source, 0)])
+    catalog.commit([replace(sink(name), state="creating") for name in ("near", "far", "late", "unborn")])
+    catalog.commit([PutSavepoint("a", NOON), epoch(source, 1)])
+    ids = {found.name: found.id for found in catalog.sinks()}
+    catalog.commit([SetSinkProgress(ids[name], 0, "live") for name in ("near", "far")])
+    catalog.commit([SetSinkProgress(ids["late"], 2, "creating")])
+    progress = {"near": 1, "far": 2, "late": 2}
+    catalog.commit([SetSinkProgress(ids[name], number, "live") for name, number in progress.items()])
+    assert {found.name: found.began for found in catalog.sinks()} == {"near": 0, "far": 0, "late": 2, "unborn": None}
     catalog.commit([Rewind("a")])
-    assert {found.name: (found.progress, found.state) for found in catalog.sinks()} == {
-        "near": (1, "live"),
-        "far": (1, "rewinding"),
-        "new": (0, "rewinding"),
+    assert {found.name: (found.progress, found.began) for found in catalog.sinks()} == {
+        "near": (1, 0),
+        "far": (1, 0),
+        "late": (0, None),
+        "unborn": (0, None),
     }
+    assert {found.state for found in catalog.sinks()} == {"rewinding"}
 
 
 def test_forgotten_segments_leave_the_epoch_and_its_counts(catalog: Catalog) -> None:

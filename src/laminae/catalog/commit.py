@@ -27,6 +27,7 @@ from laminae.catalog.updates import (
     SetPosition,
     SetSinkProgress,
     SetSourceOptions,
+    SetSourceProblem,
     SetViewState,
 )
 from laminae.catalog.writing import Writing, load_counters, save_counters
@@ -80,6 +81,8 @@ def _make(update: CatalogUpdate, writing: Writing) -> int:
             return write_sources.set_source_options(update, writing)
         case RecordVerdict():
             return write_sources.record_verdict(update, writing)
+        case SetSourceProblem():
+            return write_sources.set_source_problem(update, writing)
         case AddPending():
             return write_sources.add_pending(update, writing)
         case ResolvePending():

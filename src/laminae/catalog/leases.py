@@ -91,4 +91,4 @@ def _lease(row: Row) -> Lease | None:
 
 
 def _holder_text(lease: Lease) -> str:
-    return f"{lease.holder} (process {lease.pid} on {lease.host})"
+    return f"process {lease.pid} on {lease.host}"

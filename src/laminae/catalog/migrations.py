@@ -135,6 +135,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE epochs ADD COLUMN replayed_by BIGINT",
     ),
     ("CREATE TABLE savepoints (name TEXT PRIMARY KEY, epoch BIGINT NOT NULL, created_at TEXT NOT NULL)",),
+    (
+        "ALTER TABLE sources ADD COLUMN problem TEXT",
+        # The epoch whose table the sink began with. Sinks from before this step are taken to have begun at once.
+        "ALTER TABLE sinks ADD COLUMN began BIGINT",
+        "UPDATE sinks SET began = 0 WHERE state <> 'creating'",
+    ),
 )
 
 

@@ -41,6 +41,7 @@ class SourceRecord:
     last_verdict: str | None
     created_at: datetime
     definition_seq: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class ViewRecord:
 
 @dataclass(frozen=True, slots=True)
 class SinkRecord:
-    """A sink over one relation. `progress` is the last epoch it has delivered."""
+    """A sink over one relation. `progress` is the last epoch it has delivered, `began` the one it began with."""
 
     id: int
     name: str
@@ -134,6 +135,7 @@ class SinkRecord:
     progress: int
     created_at: datetime
     definition_seq: int
+    began: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     )
 
 _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
-                     last_verdict, created_at, definition_seq
+                     last_verdict, created_at, definition_seq, problem
               FROM sources WHERE dropped_at IS NULL"""
 _VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq
             FROM views WHERE dropped_at IS NULL"""
-_SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq
+_SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
 _NAMED = " AND name_key = ?"
 _COUNTS = """SELECT (SELECT count(*) FROM schema_versions WHERE source_id = ?),

@@ -92,6 +92,7 @@ def source_record(row: Row, source_schema: pa.Schema) -> SourceRecord:
         verdict,
         created_at,
         seq,
+        problem,
     ) = row
     return SourceRecord(
         id=source_id,
@@ -105,6 +106,7 @@ def source_record(row: Row, source_schema: pa.Schema) -> SourceRecord:
         last_verdict=verdict,
         created_at=instant(created_at),
         definition_seq=seq,
+        problem=problem,
     )
 
 
@@ -167,7 +169,7 @@ def view_record(row: Row) -> ViewRecord:
 
 
 def sink_record(row: Row) -> SinkRecord:
-    sink_id, name, relation, option_text, state, problem, progress, created_at, seq = row
+    sink_id, name, relation, option_text, state, problem, progress, created_at, seq, began = row
     return SinkRecord(
         id=sink_id,
         name=name,
@@ -178,6 +180,7 @@ def sink_record(row: Row) -> SinkRecord:
         progress=progress,
         created_at=instant(created_at),
         definition_seq=seq,
+        began=began,
     )
 
 

@@ -74,6 +74,14 @@ class RecordVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class SetSourceProblem:
+    """What keeps a source from running, None: nothing does. Does not move `definition_seq`."""
+
+    source_id: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AddPending:
     """A change that waits. The same (source, base version, fingerprint) again is the same pending change.
 
@@ -212,8 +220,8 @@ class DropSavepoint:
 class Rewind:
     """Undo every epoch after a savepoint's, and what they replayed. Definitions stay; no number is given out again.
 
-    Sinks that went further are `rewinding` until they have taken back what they delivered; one that was made after
-    the savepoint begins anew. UnknownObject when there is no such savepoint.
+    Sinks are `rewinding` until they have taken back what they delivered of them; one that began after the savepoint
+    begins anew. UnknownObject when there is no such savepoint.
     """
 
     savepoint: str
@@ -238,6 +246,7 @@ CatalogUpdate = (
     | AddVersion
     | SetSourceOptions
     | RecordVerdict
+    | SetSourceProblem
     | AddPending
     | ResolvePending
     | PutView

@@ -104,8 +104,11 @@ def put_sink(update: PutSink, writing: Writing) -> int:
 
 def set_sink_progress(update: SetSinkProgress, writing: Writing) -> int:
     changed = writing.transaction.execute(
-        """UPDATE sinks SET progress = CASE WHEN progress < ? THEN ? ELSE progress END, state = ?, problem = ?
+        """UPDATE sinks SET began = coalesce(began, CASE WHEN state = 'creating' AND ? <> 'creating' THEN ? END),
+                            progress = CASE WHEN progress < ? THEN ? ELSE progress END, state = ?, problem = ?
            WHERE id = ? AND dropped_at IS NULL""",
+        update.state,
+        update.progress,
         update.progress,
         update.progress,
         update.state,

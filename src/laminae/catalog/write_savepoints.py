@@ -36,21 +36,22 @@ def drop_savepoint(update: DropSavepoint, writing: Writing) -> int:
 
 
 def rewind(update: Rewind, writing: Writing) -> int:
-    found = writing.transaction.query("SELECT epoch, created_at FROM savepoints WHERE name = ?", update.savepoint)
+    found = writing.transaction.query("SELECT epoch FROM savepoints WHERE name = ?", update.savepoint)
     if not found:
         raise UnknownObject(kind=KIND, name=update.savepoint, suggestion="")
-    epoch, created_at = found[0]
+    (epoch,) = found[0]
     writing.transaction.execute("DELETE FROM epochs WHERE epoch > ?", epoch)
     writing.transaction.execute("DELETE FROM savepoints WHERE epoch > ?", epoch)
     writing.transaction.execute("UPDATE epochs SET replayed_by = NULL WHERE replayed_by > ?", epoch)
+    # What a sink has delivered may be ahead of its progress, so each takes back what is after the savepoint.
     writing.transaction.execute(
-        """UPDATE sinks SET progress = 0, state = 'rewinding', problem = NULL
-           WHERE dropped_at IS NULL AND created_at > ?""",
-        created_at,
-    )
-    writing.transaction.execute(
-        """UPDATE sinks SET progress = ?, state = 'rewinding', problem = NULL
-           WHERE dropped_at IS NULL AND progress > ?""",
+        """UPDATE sinks SET state = 'rewinding', problem = NULL,
+                            began = CASE WHEN began <= ? THEN began END,
+                            progress = CASE WHEN began IS NULL OR began > ? THEN 0
+                                            WHEN progress < ? THEN progress ELSE ? END
+           WHERE dropped_at IS NULL""",
+        epoch,
+        epoch,
         epoch,
         epoch,
     )

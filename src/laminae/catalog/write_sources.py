@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ResolvePending,
         SetPosition,
         SetSourceOptions,
+        SetSourceProblem,
     )
     from laminae.catalog.writing import Writing
 
@@ -97,6 +98,14 @@ def record_verdict(update: RecordVerdict, writing: Writing) -> int:
     )
     if not changed:
         raise UnknownObject(kind="source", name=f"with id {update.source_id}", suggestion="")
+    return 0
+
+
+def set_source_problem(update: SetSourceProblem, writing: Writing) -> int:
+    # A source that was dropped meanwhile has none any more.
+    writing.transaction.execute(
+        "UPDATE sources SET problem = ? WHERE id = ?", optional_text(update.problem), update.source_id
+    )
     return 0
 
 

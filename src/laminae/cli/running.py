@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path  # noqa: TC003  # typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from laminae.spark.pipeline import Pipeline
 
 REFRESH_SECONDS = 0.5
-SHOWN = ("kind", "name", "state", "version", "epochs", "rows", "dead_letters", "lag")
+SHOWN = ("kind", "name", "state", "version", "epochs", "rows", "dead_letters", "lag", "detail")
 
 running = typer.Typer()
 letters = typer.Typer(no_args_is_help=True, help="Records that could not be decoded.")
@@ -44,6 +45,8 @@ def run(
             Console().print(_picture(db, 0.0))
             return
         pipeline = db.start(trigger)
+        # PySpark's own handler cancels the jobs of the epochs under way.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             _show(db, pipeline)
         except KeyboardInterrupt:

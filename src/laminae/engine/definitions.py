@@ -13,7 +13,15 @@ from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
 from laminae.engine.edits import column_id_at, field_at
 from laminae.engine.evolution import history_of
-from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, checked, compatibility_of
+from laminae.engine.options import (
+    SETTINGS,
+    SINK_OPTIONS,
+    SOURCE_OPTIONS,
+    VIEW_OPTIONS,
+    checked,
+    compatibility_of,
+    option,
+)
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
 from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
@@ -33,6 +41,8 @@ if TYPE_CHECKING:
     from laminae.views.operators import ViewPlan
 
 FIRST_VERSION = 1
+# What these say decides how bytes become a row, and is not kept for each place in the log.
+FIXED_ONCE_READ = ("accept_old_names", "csv_delimiter", "format", "rows_per_second", "version_field", "version_header")
 
 
 def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
@@ -123,6 +133,12 @@ def plan_create_sink(statement: CreateSink, sinks: Sequence[SinkRecord], now: da
             raise InvalidOption(
                 option="path", owner=statement.name, problem=f"sink {sink.name} writes there", advice=advice
             )
+    directory = None if "path" not in dict(options) else find_home(dict(options)["path"]).directory
+    if dict(options)["connector"] == "files" and directory is not None and any(directory.glob("epoch-*")):
+        advice = "Give an empty directory, or remove what another sink has left there."
+        raise InvalidOption(
+            option="path", owner=statement.name, problem="there are files of a sink already", advice=advice
+        )
     put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
     notes = (f"delivers {statement.relation}",)
     return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
@@ -134,7 +150,8 @@ def _directory(options: Options) -> str | None:
     return find_home(given["path"]).identity if given.get("connector") == "files" and "path" in given else None
 
 
-def plan_set_options(statement: SetOptions, source: SourceRecord) -> Plan:
+def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool) -> Plan:
+    """`is_read`: an epoch has read the source, and a SELECT must read the same records in the same way."""
     given = checked(((o.name, o.value) for o in statement.options), SOURCE_OPTIONS, source.name)
     current = dict(source.options)
     if any(name == "connector" and value != current.get("connector", "push") for name, value in given):
@@ -142,6 +159,12 @@ def plan_set_options(statement: SetOptions, source: SourceRecord) -> Plan:
         raise InvalidOption(
             option="connector", owner=source.name, problem="a source keeps its connector", advice=advice
         )
+    for name, value in given:
+        if is_read and name in FIXED_ONCE_READ and value != option(source.options, name):
+            advice = "Create another source with it; records that were read must be read alike again."
+            raise InvalidOption(
+                option=name, owner=source.name, problem="records have been read without it already", advice=advice
+            )
     merged = tuple(sorted({**current, **dict(given)}.items()))
     if merged == source.options:
         return Plan("set options of source", source.name, Outcome.NOTHING, notes=("the options are already so",))

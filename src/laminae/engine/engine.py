@@ -15,7 +15,7 @@ from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
-from laminae.errors import ChangeNotPending, DuplicateObject, NotAvailable, UnknownObject
+from laminae.errors import ChangeNotPending, ConcurrentChange, DuplicateObject, NotAvailable, UnknownObject
 from laminae.schema.evolvable import Applied, EvolutionResult, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
 from laminae.schema.projection import projection_between
 from laminae.views.dependencies import parse_query, relations_of
@@ -67,14 +67,29 @@ class Engine:
             raise plan.refusal
         return plan
 
-    def execute(self, plan: Plan) -> Committed | None:
-        return self._catalog.commit(plan.updates, expected_seq=plan.expected_seq) if plan.updates else None
+    def execute(self, plan: Plan, lease_token: int | None = None) -> Committed | None:
+        if not plan.updates:
+            return None
+        return self._catalog.commit(plan.updates, lease_token=lease_token, expected_seq=plan.expected_seq)
 
-    def propose(self, source_name: str, found: FoundSchema, trigger: EvolutionTrigger) -> EvolutionResult:
-        """What was found outside, put through the same plan as DDL. A refused change is an answer, not an error."""
+    def propose(
+        self,
+        source_name: str,
+        found: FoundSchema,
+        trigger: EvolutionTrigger,
+        base_version: int | None = None,
+        lease_token: int | None = None,
+    ) -> EvolutionResult:
+        """What was found outside, put through the same plan as DDL. A refused change is an answer, not an error.
+
+        What grew from `base_version` is refused with ConcurrentChange when another one is in force by now: compared
+        with that it would seem to undo what was changed meanwhile.
+        """
         source = self.source(source_name)
+        if base_version not in (None, source.version):
+            raise ConcurrentChange(name=source.name, expected=base_version, found=source.version)
         plan = self._evolution(source, _found(found, trigger), f"evolve source ({trigger})")
-        committed = self.execute(plan)
+        committed = self.execute(plan, lease_token)
         reasons = plan.verdict.reasons if plan.verdict is not None else ()
         match plan.outcome:
             case Outcome.NOTHING:
@@ -117,7 +132,10 @@ class Engine:
                 options = (ddl.Option("compatibility", statement.mode),)
                 return self._plan(ddl.SetOptions(statement.source, options))
             case ddl.SetOptions():
-                return definitions.plan_set_options(statement, self.source(statement.source))
+                source = self.source(statement.source)
+                return definitions.plan_set_options(
+                    statement, source, is_read=self._catalog.last_batch(source.id) is not None
+                )
             case ddl.SetSetting():
                 return definitions.plan_setting(statement)
             case ddl.CreateView():

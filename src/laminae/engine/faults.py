@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 EPOCH_POINTS = (
     "epoch planned",
     "rows written",
+    "schema inferred",
     "schema evolved",
     "dead letters written",
     "files synced",

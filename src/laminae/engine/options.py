@@ -24,11 +24,13 @@ CONNECTORS = ("push", "files", "kafka", "iceberg", "delta", "rate")
 BOOLEANS = ("true", "false")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 NUMBER = re.compile(r"\d+")
+POSITIVE = re.compile(r"0*[1-9]\d*")
 TEXT = re.compile(r".+", re.DOTALL)
 CHARACTER = re.compile(r"[^\s\"\\]|\t|\\t")
 EXPECTATIONS = {
     DURATION: "a duration such as '10 minutes'",
     NUMBER: "a whole number",
+    POSITIVE: "a whole number above 0",
     CHARACTER: "one character, or \\t for a tab",
 }
 
@@ -74,7 +76,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "dead_letter_limit": OptionRow(NUMBER, "1000000", "More dead letters than this stop the source"),
     "spool_retention": OptionRow(DURATION, None, "How long pushed rows can be read again"),
     "dead_letter_retention": OptionRow(DURATION, None, "How long dead letters are kept"),
-    "max_files_per_epoch": OptionRow(NUMBER, "1000", "At most so many new files or inserts in one epoch"),
+    "max_files_per_epoch": OptionRow(POSITIVE, "1000", "At most so many new files or inserts in one epoch"),
     "path": OptionRow(TEXT, None, "Directory of a files source, location of a Delta table"),
     "csv_delimiter": OptionRow(CHARACTER, ",", "What stands between two fields of a CSV file; \\t is a tab"),
     "rows_per_second": OptionRow(NUMBER, "1", "Speed of a rate source"),

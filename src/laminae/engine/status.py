@@ -33,7 +33,9 @@ def _sources(catalog: Catalog) -> Iterator[tuple[object, ...]]:
         waiting = sum(epoch.dead_letters for epoch in catalog.dead_letter_epochs(source.id))
         last = catalog.last_batch(source.id)
         detail = f"last epoch {last.epoch} at {last.committed_at.isoformat()}" if last is not None else "no epoch yet"
-        yield "source", source.name, None, source.version, totals.epochs, totals.rows, waiting, None, detail
+        state = None if source.problem is None else "failing"
+        detail = source.problem or detail
+        yield "source", source.name, state, source.version, totals.epochs, totals.rows, waiting, None, detail
 
 
 def _sinks(catalog: Catalog) -> Iterator[tuple[object, ...]]:

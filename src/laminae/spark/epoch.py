@@ -19,7 +19,7 @@ from laminae.engine import faults
 from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
-from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
+from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 # Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
 MOST_ROUNDS = 5
+
+
+class Stopping(Exception):
+    """An epoch that would begin while its source is being stopped. It is done by the next driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +76,24 @@ class EpochRunner:
     clock: Callable[[], datetime]
     on_metric: OnMetric | None = None
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _closed: set[int] = field(default_factory=set)
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
     def between_epochs(self, source_id: int) -> AbstractContextManager[object]:
         """While it is held, no epoch of the source is planned, running or being committed."""
         return self._locks[source_id]
 
+    def close(self, source_id: int) -> None:
+        """Returns when no epoch of the source is under way; none begins any more."""
+        with self.between_epochs(source_id):
+            self._closed.add(source_id)
+
     def run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
         """The number of the committed epoch, None when the source is gone. Committed before: nothing is done."""
         began = time.monotonic()
         with self.between_epochs(source_id):
+            if source_id in self._closed:
+                raise Stopping(source_name)
             number = self._run(spark, source_name, source_id, batch_id)
         done = self.catalog.batch(source_id, batch_id) if self.on_metric is not None and number is not None else None
         if done is not None:
@@ -103,7 +115,7 @@ class EpochRunner:
         memory = self._memories[source_id]
         memory.settle()
         items = range(log.item(span.start), log.item(span.end))
-        for _ in range(MOST_ROUNDS):
+        for rounds_left in reversed(range(MOST_ROUNDS)):
             plan = self._plan(source, memory, batch_id, span, items)
             faults.reach("epoch planned")
             quick = None if memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
@@ -116,8 +128,10 @@ class EpochRunner:
             written = self._write_rows(plan, decoded.records)
             if not (written.has_errors or written.has_unknown):
                 break
-            if not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
+            if not rounds_left or not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
                 break
+            if written.segment is not None:
+                self.storage.remove(written.segment)
             faults.reach("schema evolved")
             source = self.engine.source(source_name)
         return self._commit(plan, decoded.records, written)
@@ -196,8 +210,15 @@ class EpochRunner:
         """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""
         if option(plan.source.options, "evolve") == "off":
             return False
-        wanted = decoded.wanted(plan.source.schema)
-        result = self.engine.propose(plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA)
+        wanted, base = decoded.wanted(plan.source.schema), plan.source.version
+        faults.reach("schema inferred")
+        try:
+            result = self.engine.propose(
+                plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA, base, self.lease_token
+            )
+        except ConcurrentChange:
+            # Somebody changed the schema while the epoch ran: look at the records once more with that.
+            return True
         return isinstance(result, Applied)
 
     def _commit(self, plan: EpochPlan, decoded: DataFrame | None, written: Written) -> int:
@@ -239,7 +260,8 @@ class EpochRunner:
         faults.reach("dead letters written")
         count = self.storage.rows(segment)
         limit = int(option(source.options, "dead_letter_limit") or 0)
-        waiting = sum(epoch.dead_letters for epoch in self.catalog.dead_letter_epochs(source.id))
+        others = (epoch for epoch in self.catalog.dead_letter_epochs(source.id) if epoch.epoch not in plan.replays)
+        waiting = sum(epoch.dead_letters for epoch in others)
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count

@@ -22,6 +22,12 @@ def json_records(raw: DataFrame, table: DecoderTable) -> Decoded:
 
     def wanted(current: pa.Schema) -> pa.Schema:
         suspects = records.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
-        return infer_schema(suspects, current)
+        return infer_schema(suspects, current, _never_columns(table))
 
     return Decoded(records, wanted)
+
+
+def _never_columns(table: DecoderTable) -> set[str]:
+    """Former names, which late producers still send, and the field that holds a record's version."""
+    formers = {former for decoder in table.decoders for former, _ in decoder.aliases}
+    return formers if table.version_field is None else {*formers, table.version_field}

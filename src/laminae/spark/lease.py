@@ -6,6 +6,7 @@ After kill -9 of a driver's Python its JVM lives some seconds longer and could s
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from laminae.errors import CatalogUnavailable, HomeUnwritable, LaminaeError, LeaseLost
+from laminae.errors import CatalogUnavailable, HomeUnwritable, LaminaeError, LeaseHeld, LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,16 @@ class HeldLease:
                 self.lost = problem
             else:
                 self.lost = None
+
+
+def refuse_if_held(catalog: Catalog, now: datetime) -> None:
+    """`LeaseHeld` when another driver is alive, told before a Spark session is started in vain."""
+    present = catalog.lease()
+    if present is None or (catalog.location, present.token) in _given_up:
+        return
+    if present.expires_at > now and not is_dead(present):
+        seconds = math.ceil((present.expires_at - now).total_seconds())
+        raise LeaseHeld(location=catalog.location, holder=f"process {present.pid} on {present.host}", seconds=seconds)
 
 
 def take_lease(catalog: Catalog, jvm_pid: int | None, clock: Callable[[], datetime]) -> HeldLease:

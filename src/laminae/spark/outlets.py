@@ -34,11 +34,12 @@ class Outlets:
     storage: Storage
     between_epochs: Callable[[int], AbstractContextManager[object]]
     clock: Callable[[], datetime]
+    lease_token: int | None = None
     _outbox: Outbox = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._outbox = Outbox(self.catalog, str(self.storage.home), self.clock)
+        self._outbox = Outbox(self.catalog, str(self.storage.home), self.clock, self.lease_token)
 
     def pump(self, spark: SparkSession) -> None:
         """Deliver what is committed and not delivered. A failing sink lags and is tried again; nothing is raised."""
@@ -56,17 +57,18 @@ class Outlets:
         if source is None:
             return
         with self.between_epochs(source.id):
+            # Epochs that are planned from here on know the sink, and write segments for it.
             epoch = sink.progress or self._place(sink, source)
-            if epoch and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
-                self._deliver_snapshot(spark, sink, source, epoch)
-            self.catalog.commit([SetSinkProgress(sink.id, epoch, "live")])
+        if epoch and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
+            self._deliver_snapshot(spark, sink, source, epoch)
+        self.catalog.commit([SetSinkProgress(sink.id, epoch, "live")], lease_token=self.lease_token)
 
     def _place(self, sink: SinkRecord, source: SourceRecord) -> int:
         """The epoch up to which the sink begins with a snapshot, recorded first: a crash must not move it."""
         if self.catalog.last_batch(source.id) is None:
             return 0
         epoch = self.catalog.last_epoch()
-        self.catalog.commit([SetSinkProgress(sink.id, epoch, CREATING)])
+        self.catalog.commit([SetSinkProgress(sink.id, epoch, CREATING)], lease_token=self.lease_token)
         faults.reach("sink placed")
         return epoch
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
+import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
 
+from laminae.catalog.updates import SetSourceProblem
 from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost, PipelineFailed
 from laminae.spark.epoch import EpochRunner, Replayed
 from laminae.spark.lease import HeldLease, is_alive, take_lease
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from laminae.spark.storage import Storage
 
 WATCH_SECONDS = 0.2
+TELL_SECONDS = 1.0
 
 
 def now() -> datetime:
@@ -57,6 +62,8 @@ class Pipeline:
     _outlets: Outlets = field(init=False)
     _streams: dict[int, SourceStream] = field(default_factory=dict)
     _problem: LaminaeError | None = None
+    _told: dict[int, str | None] = field(default_factory=dict)
+    _next_telling: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
     _watch: threading.Thread | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -66,7 +73,7 @@ class Pipeline:
         self._jvm = jvm_pid(self.spark)
         self._lease = take_lease(self.catalog, self._jvm, now)
         self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now, self.on_metric)
-        self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now)
+        self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         return self
 
     def start(self) -> Pipeline:
@@ -128,7 +135,10 @@ class Pipeline:
         if self._watch is not None and self._watch is not threading.current_thread():
             self._watch.join()
         try:
-            self._stop_queries()
+            if self._dead_jvm() is None:
+                self._next_telling = 0.0
+                self._tell_problems()
+            self._stop_queries(orderly=True)
             if self._listener is not None:
                 self.spark.streams.removeListener(self._listener)
         finally:
@@ -169,8 +179,11 @@ class Pipeline:
                 raise
             raise gone from problem
 
-    def _stop_queries(self) -> None:
+    def _stop_queries(self, orderly: bool) -> None:
         for stream in self._running() if self._dead_jvm() is None else ():
+            if orderly:
+                # Spark would cancel the job of an epoch under way: it may end, and none begins after it.
+                self._runner.close(stream.source.id)
             stream.stop()
 
     def _watch_home(self) -> None:
@@ -181,14 +194,14 @@ class Pipeline:
             except CatalogUnavailable as problem:
                 # Looked at again in the next round; commits of epochs say it too, and stop their source.
                 self._problem = problem
-            except (LaminaeError, Py4JError, OSError) as problem:
+            except (LaminaeError, PySparkException, Py4JError, OSError) as problem:
                 # Nothing is delivered any more: `is_running` says no, and `raise_problems` why.
                 self._problem = PipelineFailed(source="every source", problem=str(problem))
                 return
             else:
                 self._problem = None
             if isinstance(self._lease.lost, LeaseLost):
-                self._stop_queries()
+                self._stop_queries(orderly=False)
                 return
 
     def _look_around(self, seen: int) -> int:
@@ -200,7 +213,19 @@ class Pipeline:
             if self.interval is not None and stream.is_due(now()):
                 self._launch(stream)
         self._outlets.pump(self.spark)
+        self._tell_problems()
         return seq
+
+    def _tell_problems(self) -> None:
+        """Write down what keeps a source from running, and that nothing does any more, for whoever asks the catalog."""
+        if time.monotonic() < self._next_telling:
+            return
+        self._next_telling = time.monotonic() + TELL_SECONDS
+        for stream in self._running():
+            problem = stream.problem_now()
+            if problem != self._told.get(stream.source.id, stream.source.problem):
+                self.catalog.commit([SetSourceProblem(stream.source.id, problem)])
+                self._told[stream.source.id] = problem
 
     def _follow_definitions(self) -> None:
         """Start what was created, stop what was dropped."""
@@ -225,7 +250,8 @@ class Pipeline:
         except LaminaeError as problem:
             stream.problem = problem
             return
-        name = f"laminae-{source.name}-{source.id}"
+        # Unique among all homes of the session: Spark refuses a second query of one name.
+        name = f"laminae-{source.name}-{uuid.uuid4().hex[:8]}"
         writer: DataStreamWriter = stream.log.stream(self.spark).writeStream.queryName(name)
         writer = writer.option("checkpointLocation", checkpoint).foreachBatch(self._body(stream))
         when = {"availableNow": True} if self.interval is None else {"processingTime": self.interval}

@@ -93,6 +93,11 @@ class SourceStream:
             self.due, self.wait = now + self.wait, min(LONGEST_WAIT, self.wait * 2)
         return now >= self.due
 
+    def problem_now(self) -> str | None:
+        """What keeps it from running or from reading, as text."""
+        found = self.failure() or (self._waits_for() if self.is_active else None)
+        return None if found is None else str(found)
+
     def status(self, source: SourceRecord, totals: EpochTotals) -> SourceStatus:
         """`source` as the catalog has it now."""
         failure = self.failure()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.catalog.location import find_home
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
-from laminae.errors import InvalidOption
+from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.collection import collect
-from laminae.spark.lease import take_lease
+from laminae.spark.lease import refuse_if_held, take_lease
 from laminae.spark.logs.push import append
 from laminae.spark.pipeline import Pipeline, now
 from laminae.spark.relations import run_query
@@ -58,7 +58,14 @@ class Runtime:
 
     @property
     def storage(self) -> Storage:
-        return Storage(Path(self.home).expanduser().resolve())
+        directory = find_home(self.home).directory
+        if directory is None:
+            raise NotAvailable(
+                feature=f"Running the home {self.home}",
+                problem="its files need a directory of this machine's file system",
+                advice="Use a home on a local or mounted directory.",
+            )
+        return Storage(directory)
 
     def insert(self, source: SourceRecord, rows: object) -> int:
         """Put rows into a push source, stamped with the version in force. Starts no Spark."""
@@ -76,6 +83,7 @@ class Runtime:
         return append(source, str(self.storage.home), rows, stamp)
 
     def start(self, interval: str | None, on_metric: OnMetric | None = None) -> Pipeline:
+        refuse_if_held(self.catalog, now())
         return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval, on_metric).start()
 
     def run(self) -> None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_synced: set[Path] = set()
+
+
 @dataclass(frozen=True, slots=True)
 class Storage:
     """The files of one home on a file system that this process can reach by path."""
@@ -49,6 +52,12 @@ class Storage:
             _fsync(file)
         for folder in (directory, directory.parent):
             _fsync(folder)
+        # The directories above are made with a source's first segment; their entries must last as well.
+        for folder in directory.parent.parents:
+            if folder in _synced or not folder.is_relative_to(self.home):
+                break
+            _fsync(folder)
+            _synced.add(folder)
 
     def _files(self, segment: str) -> Iterator[Path]:
         return (self.home / segment).glob("*.parquet")

@@ -22,6 +22,7 @@ from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
 from laminae.spark.expression import column
 from laminae.spark.logs import open_log
+from laminae.spark.logs.numbered import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
 
@@ -148,7 +149,7 @@ class _Reading:
 def dead_letter_records(spark: SparkSession, storage: Storage, epochs: Sequence[EpochRecord]) -> DataFrame:
     """The raw records that these epochs set aside."""
     paths = [storage.path(epoch.dead_letter_segment) for epoch in epochs if epoch.dead_letter_segment]
-    return spark.read.schema(f"{RAW_SCHEMA}, reason STRING").parquet(*paths)
+    return spark.read.schema(f"{RAW_SCHEMA}, reason STRING").parquet(*map(literal_path, paths))
 
 
 def dead_letters(spark: SparkSession, catalog: Catalog, storage: Storage) -> DataFrame:

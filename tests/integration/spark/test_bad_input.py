@@ -54,6 +54,12 @@ def ids(db: lm.Database) -> list[int]:
     return [row[0] for row in db.sql("SELECT id FROM orders ORDER BY id").fetchall()]
 
 
+def told(db: lm.Database) -> str:
+    """What any process is told of the source."""
+    (row,) = [row for row in db.status().to_pylist() if row["kind"] == "source"]
+    return str(row["detail"])
+
+
 def test_a_directory_that_vanishes_is_named_and_the_stream_goes_on_when_it_is_back(
     db: lm.Database, files: Path
 ) -> None:
@@ -67,11 +73,13 @@ def test_a_directory_that_vanishes_is_named_and_the_stream_goes_on_when_it_is_ba
         (gone,) = pipeline.status()
         assert gone.state == "waiting"
         assert "[SOURCE_UNAVAILABLE] Source orders cannot be read at" in (gone.problem or "")
+        until(lambda: "cannot be read at" in told(db), SECONDS, "the catalog tells of it")
         put(elsewhere, "2.json", record(2))
         elsewhere.rename(files)
         pipeline.process_all_available()
         (after,) = pipeline.status()
         assert (after.state, after.problem, after.run_id) == ("running", None, before.run_id)
+        until(lambda: told(db).startswith("last epoch"), SECONDS, "the catalog tells that it is over")
     finally:
         pipeline.stop()
     assert ids(db) == [1, 2]

@@ -1,6 +1,7 @@
 """Streams that evolve while they run, on a real Spark session: every row arrives once, whatever happens between."""
 
 import shutil
+import threading
 
 import pyarrow.parquet as pq
 import pytest
@@ -256,3 +257,36 @@ def test_a_row_stays_a_row_when_the_schema_becomes_stricter(db):
     db.insert("orders", [{"id": 2, "amount": 2}, {"id": 3, "amount": None}])
     db.run()
     assert rows(db, "id, amount") == [(1, None), (2, 2)]
+
+
+def test_a_stop_lets_the_epoch_under_way_end(db):
+    pipeline = db.start("50 milliseconds")
+    reached, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        reached.set()
+        go_on.wait(60)
+
+    faults.install("rows written", wait)
+    stopping = threading.Thread(target=pipeline.stop)
+    try:
+        db.insert("orders", [{"id": 1}])
+        assert reached.wait(60)
+        stopping.start()
+        stopping.join(0.5)
+        assert stopping.is_alive()
+    finally:
+        go_on.set()
+        stopping.join(60)
+        faults.clear()
+    assert [row[0] for row in rows(db)] == [1]
+
+
+def test_a_home_that_is_run_is_refused_before_spark_starts(db, tmp_path):
+    pipeline = db.start("1 second")
+    try:
+        with lm.connect(str(tmp_path / "home")) as second, pytest.raises(LeaseHeld, match=r"run by process \d+ on"):
+            second.start()
+        assert second._runtime._spark is None
+    finally:
+        pipeline.stop()

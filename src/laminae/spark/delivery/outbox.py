@@ -47,6 +47,7 @@ class Outbox:
     catalog: Catalog
     home: str
     clock: Callable[[], datetime]
+    lease_token: int | None = None
     dice: Callable[[], float] = random.random
     delivery: Delivery = field(default_factory=Delivery)
     _retries: dict[int, Retry] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Outbox:
     def take_back(self, sink: SinkRecord) -> None:
         """Undo what was delivered of epochs that are no more; the sink goes on from its progress, or begins anew."""
         self.delivery.take_back(sink, sink.progress)
-        self._record(sink, sink.progress, LIVE if sink.progress else CREATING, None)
+        self._record(sink, sink.progress, CREATING if sink.began is None else LIVE, None)
 
     def _catch_up(
         self, spark: SparkSession, sink: SinkRecord, segments_after: Callable[[SinkRecord], Sequence[Segment]]
@@ -103,7 +104,7 @@ class Outbox:
     def _record(self, sink: SinkRecord, progress: int, state: str, problem: str | None) -> None:
         # Dropped meanwhile: there is nothing left to record.
         with suppress(ConcurrentChange):
-            self.catalog.commit([SetSinkProgress(sink.id, progress, state, problem)])
+            self.catalog.commit([SetSinkProgress(sink.id, progress, state, problem)], lease_token=self.lease_token)
 
 
 def _epoch(segment: Segment) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ class NumberedLog:
         return quick_rows(spark, table, partial(self.read, spark, span))
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
-        return json_records(as_newest(letters, table), table)
+        return json_records(as_newest(letters, table), replace(table, has_stamps=True))
 
     def _items(self, span: LogRange) -> range:
         return range(self.item(span.start), self.item(span.end))

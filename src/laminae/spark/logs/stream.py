@@ -6,6 +6,7 @@ Spark runs the reader in a Python process of its own, one for each query; it mus
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,9 @@ class LogSource(DataSource):
         return "item BIGINT"
 
     def streamReader(self, schema: StructType) -> LogReader:  # noqa: N802  # Spark's name
+        if "python_streaming_source_runner" in sys.argv[0]:
+            # Ctrl-C on a terminal reaches this process too, and would fail the query before its epoch has ended.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         settings = dict(self.options)
         return LogReader(open_tail(settings), int(settings[LIMIT]) if LIMIT in settings else None)
 

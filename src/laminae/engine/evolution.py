@@ -16,7 +16,7 @@ from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
 from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
 from laminae.schema.apply import apply_changes
-from laminae.schema.change import DefaultChanged, TypeChanged
+from laminae.schema.change import ColumnAdded, DefaultChanged, TypeChanged
 from laminae.schema.column import ID, columns_of, dotted
 from laminae.schema.compatibility import RULES, Answer, Compatible, Incompatible, Rule, judge
 from laminae.schema.defaults import check_defaults
@@ -205,8 +205,11 @@ def _outcome(
         return Outcome.REFUSE
     if proposal.trigger.is_by_person or proposal.confirmed:
         return Outcome.APPLY
-    asks_always = option(source.options, "evolve") == "confirm" and proposal.trigger is EvolutionTrigger.DATA
-    return Outcome.WAIT if asks_always or not isinstance(verdict, Compatible) else Outcome.APPLY
+    is_found = proposal.trigger is EvolutionTrigger.DATA
+    asks_always = is_found and option(source.options, "evolve") == "confirm"
+    added = sum(isinstance(change, ColumnAdded) for change in verdict.changes)
+    is_flood = is_found and added > int(option(source.options, "max_new_columns") or 0)
+    return Outcome.WAIT if asks_always or is_flood or not isinstance(verdict, Compatible) else Outcome.APPLY
 
 
 def _notes(

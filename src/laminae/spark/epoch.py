@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
 from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
-from laminae.engine.options import option
+from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.ports import FoundSchema
-from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
-from laminae.schema.evolvable import Applied, EvolutionTrigger
+from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, EvolutionRejected, RecordRefused
+from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
@@ -219,6 +219,13 @@ class EpochRunner:
         except ConcurrentChange:
             # Somebody changed the schema while the epoch ran: look at the records once more with that.
             return True
+        if isinstance(result, Rejected) and option(plan.source.options, "on_rejected") == "stop":
+            raise EvolutionRejected(
+                source=plan.source.name,
+                mode=compatibility_of(plan.source.options),
+                rules=rules_of(plan.source.options),
+                reasons="; ".join(map(str, result.reasons)),
+            )
         return isinstance(result, Applied)
 
     def _commit(self, plan: EpochPlan, decoded: DataFrame | None, written: Written) -> int:

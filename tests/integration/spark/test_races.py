@@ -7,7 +7,7 @@ import pytest
 
 import laminae as lm
 from laminae.engine import faults
-from laminae.errors import DeadLetterLimit, InvalidOption
+from laminae.errors import DeadLetterLimit, EvolutionRejected, InvalidOption
 
 
 @pytest.fixture
@@ -187,3 +187,24 @@ def test_a_trigger_that_is_no_time_is_refused_before_spark_starts(tmp_path, trig
 def test_an_epoch_has_at_least_one_file(db):
     with pytest.raises(InvalidOption, match="above 0"):
         db.sql("CREATE SOURCE s (id BIGINT) WITH (max_files_per_epoch = '0')")
+
+
+def test_a_flood_of_new_columns_waits_for_a_person(db):
+    db.sql("CREATE SOURCE s (id BIGINT) WITH (evolve = 'auto', max_new_columns = '1')")
+    db.insert("s", [{"id": 1, "a": 1, "b": 2}])
+    db.run()
+    assert db.schema("s").names == ["id"]
+    assert db.sql("SELECT count(*) FROM laminar_catalog.pending_changes").fetchall() == [(1,)]
+    db.insert("s", [{"id": 2, "c": 3}])
+    db.run()
+    assert db.sql("SELECT id, c FROM s ORDER BY id").fetchall() == [(1, None), (2, 3)]
+
+
+def test_a_source_may_stop_at_a_rejected_evolution(db):
+    db.sql("CREATE SOURCE s (id BIGINT, a INT) WITH (evolve = 'auto', compatibility = 'FULL', on_rejected = 'stop')")
+    db.insert("s", [{"id": 1, "a": 3000000000}])
+    with pytest.raises(EvolutionRejected, match="FULL"):
+        db.run()
+    db.sql("ALTER SOURCE s SET (on_rejected = 'ignore')")
+    db.run()
+    assert len(db.dead_letters("s").fetchall()) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -137,7 +137,9 @@ class Pipeline:
         try:
             if self._dead_jvm() is None:
                 self._next_telling = 0.0
-                self._tell_problems()
+                # Where the catalog cannot be written, that is what stopped the sources, and is raised as such.
+                with suppress(LaminaeError):
+                    self._tell_problems()
             self._stop_queries(orderly=True)
             if self._listener is not None:
                 self.spark.streams.removeListener(self._listener)

@@ -25,7 +25,7 @@ class Decoder:
     aliases: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class DecoderTable:
     """All versions that records of an epoch can have, oldest first, and the schema they are projected to.
 

@@ -6,7 +6,7 @@ of a decoder table are parsed once and used for every epoch: to build them anew 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import weakref
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -37,8 +37,6 @@ TEXT = column("value").cast("STRING")
 STAR = Expression("*")
 # What Spark analyses and compiles grows with versions times columns: 35 versions of 35 columns took minutes at once.
 MOST_COLUMNS = 64
-# Tables are few: one for each source and kind of look, and one more while a version changes.
-MOST_KEPT = 64
 
 
 def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFrame:
@@ -52,12 +50,9 @@ def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFra
         return reduce(DataFrame.unionAll, (_decode_part(raw, table, part, exactly) for part in parts))
     key = (id(table), exactly)
     kept = _kept.get(key)
-    if kept is None or kept[0] is not table:
-        kept = (table, tuple(_stages(raw.sparkSession, table, exactly)))
-    _kept[key] = kept
-    _kept.move_to_end(key)
-    while len(_kept) > MOST_KEPT:
-        _kept.popitem(last=False)
+    if kept is None or kept[0]() is not table:
+        kept = _kept[key] = (weakref.ref(table), tuple(_stages(raw.sparkSession, table, exactly)))
+        weakref.finalize(table, _kept.pop, key, None)
     for stage in kept[1]:
         raw = select(raw, stage)
     return raw
@@ -91,7 +86,7 @@ def _decode_part(raw: DataFrame, table: DecoderTable, part: tuple[Decoder, ...],
 
 
 # By identity: equal schemas may differ in their metadata, which holds defaults and ids.
-_kept: OrderedDict[tuple[int, bool], tuple[DecoderTable, tuple[Columns, ...]]] = OrderedDict()
+_kept: dict[tuple[int, bool], tuple[weakref.ref[DecoderTable], tuple[Columns, ...]]] = {}
 
 
 def _stages(spark: SparkSession, table: DecoderTable, exactly: bool) -> Sequence[Columns]:

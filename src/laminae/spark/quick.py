@@ -7,7 +7,7 @@ beside it for the epochs that follow.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
 
 REFUSED = "refused"
-# One for each source, and one more while its version changes.
-MOST_KEPT = 64
 
 
 def quick_rows(spark: SparkSession, table: DecoderTable, read: Callable[[Sequence[str]], DataFrame]) -> QuickRows:
@@ -50,9 +48,9 @@ def _rows(records: DataFrame, table: DecoderTable, observation: Observation) -> 
 
 @dataclass(slots=True)
 class _Kept:
-    """A table and its template, None while it is being made. What went wrong in making it is raised at its use."""
+    """The template of a table, None while it is being made. What went wrong in making it is raised at its use."""
 
-    table: DecoderTable
+    table: weakref.ref[DecoderTable]
     made: Template | None = None
     problem: Exception | None = None
 
@@ -62,28 +60,27 @@ class _Kept:
             raise self.problem
         return self.made
 
-    def make(self, spark: SparkSession) -> None:
+    def make(self, spark: SparkSession, table: DecoderTable) -> None:
         try:
             # An empty list would be known to be empty, and everything upon it optimised away.
             leaf = spark.createDataFrame(spark.sparkContext.emptyRDD(), RAW_SCHEMA)
-            self.made = Template(leaf, _rows(leaf, self.table, Observation()))
+            self.made = Template(leaf, _rows(leaf, table, Observation()))
         except Exception as problem:  # noqa: BLE001  # raised by the epoch that would use it
             self.problem = problem
 
 
 _lock = threading.Lock()
-# By identity: equal schemas may differ in their metadata, which holds defaults and ids.
-_tables: OrderedDict[tuple[int, int], _Kept] = OrderedDict()
+# By identity: equal schemas may differ in their metadata, which holds defaults and ids. A template holds on to a
+# session of Spark's, so it goes with its table, which goes with the pipeline.
+_tables: dict[tuple[int, int], _Kept] = {}
 
 
 def _kept(spark: SparkSession, table: DecoderTable) -> _Kept:
     key = (id(spark._jsparkSession), id(table))
     with _lock:
         kept = _tables.get(key)
-        if kept is None or kept.table is not table:
-            kept = _tables[key] = _Kept(table)
-            threading.Thread(target=kept.make, args=(spark,), name="laminae-template", daemon=True).start()
-        _tables.move_to_end(key)
-        while len(_tables) > MOST_KEPT:
-            _tables.popitem(last=False)
+        if kept is None or kept.table() is not table:
+            kept = _tables[key] = _Kept(weakref.ref(table))
+            weakref.finalize(table, _tables.pop, key, None)
+            threading.Thread(target=kept.make, args=(spark, table), name="laminae-template", daemon=True).start()
         return kept

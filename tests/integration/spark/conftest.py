@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.bindAddress": "127.0.0.1",

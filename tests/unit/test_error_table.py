@@ -9,6 +9,7 @@ import re
 import pytest
 from tools.check_errors import NOT_RAISED_YET, constructions, parameter_problems, table_problems, use_problems
 
+from laminae import errors
 from laminae.errors import ERRORS, LaminaeError
 
 
@@ -31,6 +32,13 @@ def test_code_is_upper_snake_case(code: str) -> None:
 
 def test_every_code_has_exactly_one_class() -> None:
     assert sorted(error.code for error in kinds_of(LaminaeError)) == sorted(ERRORS)
+
+
+def test_every_class_has_a_row_of_its_own_and_stands_in_the_package() -> None:
+    """An error that inherits its row would say what another one means; one left out could not be imported."""
+    kinds = kinds_of(LaminaeError)
+    assert [error.__name__ for error in kinds if "row" not in vars(error)] == []
+    assert [error.__name__ for error in kinds if error.__name__ not in errors.__all__] == []
 
 
 @pytest.mark.parametrize("code", ERRORS)

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from laminae.trace.lookup import Wanted
     from laminae.trace.manifest import RunEntry
     from laminae.trace.spec import TraceSpec
-    from laminae.trace.store import RunStore
-    from laminae.views.kernels.delta import Delta
+    from laminae.views.kernels.delta import Delta, Slot
     from laminae.zset.wide import Bools, Int64s
 
 State = dict[str, pa.Array]
@@ -54,16 +53,9 @@ class Accumulated:
     runs: tuple[RunEntry, ...] = field(default=())
 
 
-def accumulated(
-    aggregate: Aggregate,
-    slot: int,
-    old: Mapping[str, pa.Array],
-    delta: Delta,
-    store: RunStore,
-    runs: tuple[RunEntry, ...],
-) -> Accumulated:
+def accumulated(aggregate: Aggregate, slot: Slot) -> Accumulated:
     """The accumulator in this slot after the delta."""
-    found = aggregate.accumulators[slot - 1]
+    found, old, delta = aggregate.accumulators[slot.number - 1], slot.old, slot.delta
     match found:
         case Tally():
             count = _count(found, old, delta)
@@ -75,10 +67,9 @@ def accumulated(
             _check_partial_sums(aggregate, found, delta)
             return _total(found, old, delta, delta.decimal_sums(f"{found.id}_sum"))
         case FloatTotal():
-            return _float_total(found, values_trace(aggregate, found), slot, old, delta, store, runs)
+            return _float_total(found, values_trace(aggregate, found), slot)
         case ValueSet():
-            trace = values_trace(aggregate, found)
-            after = value_set_after(found, trace, slot, old, delta, store, runs)
+            after = value_set_after(found, values_trace(aggregate, found), slot)
             holds = (integers(after.columns[f"{found.id}_distinct"]) != 0) | after.has_negative
             return Accumulated(after.columns, holds, after.runs)
         case _:
@@ -119,25 +110,18 @@ def _joined_halves(low: Int64s, high: Int64s) -> WideInts:
     return WideInts(upper) + WideInts.of_int64(low)
 
 
-def _float_total(
-    found: FloatTotal,
-    trace: TraceSpec,
-    slot: int,
-    old: Mapping[str, pa.Array],
-    delta: Delta,
-    store: RunStore,
-    runs: tuple[RunEntry, ...],
-) -> Accumulated:
+def _float_total(found: FloatTotal, trace: TraceSpec, slot: Slot) -> Accumulated:
     """The bins of the groups that changed are read and rounded once; the other groups keep their rounded sum."""
-    count = _count(found, old, delta)
+    delta, runs = slot.delta, slot.runs
+    count = _count(found, slot.old, delta)
     names = (*trace.values, *trace.payload)
-    members, columns, weights = delta.valued(slot, names)
+    members, columns, weights = delta.valued(slot.number, names)
     if len(members):
-        runs = append(store, trace, runs, _bin_rows(trace, delta.groups, members, columns, weights))
+        runs = append(slot.store, trace, runs, _bin_rows(trace, delta.groups, members, columns, weights))
     touched = np.unique(np.concatenate([members, np.flatnonzero(count == 0)]))
-    stored = matches(trace, [store.open(run) for run in runs], delta.groups.take(touched), names)
+    stored = matches(trace, [slot.store.open(run) for run in runs], delta.groups.take(touched), names)
     sums = _float_sums(stored.wanted, [stored.columns[name] for name in names])
-    total = np.array(old[f"{found.id}_sum"].fill_null(0.0))
+    total = np.array(slot.old[f"{found.id}_sum"].fill_null(0.0))
     total[touched] = sums.finalize(len(touched))
     holds = count != 0
     holds[touched[sums.groups]] = True

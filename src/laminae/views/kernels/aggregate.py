@@ -19,7 +19,7 @@ from laminae.trace.values import all_same, integers
 from laminae.views.kernels.accumulate import accumulated
 from laminae.views.kernels.aggregates import GROUPS, ROWS, Aggregate, ValueSet, groups_trace, values_name
 from laminae.views.kernels.changelog import Rows, changes
-from laminae.views.kernels.delta import delta_of
+from laminae.views.kernels.delta import Slot, delta_of
 from laminae.views.kernels.outputs import outputs
 from laminae.views.kernels.step import Counts, Step, state_rows
 
@@ -42,9 +42,9 @@ def step(aggregate: Aggregate, table: pa.Table, manifest: Manifest, store: RunSt
     rows = integers(before.payload[ROWS]) + delta.sums("_weight")
     state: State = {ROWS: pa.array(rows)}
     holds = rows != 0
-    for slot, found in enumerate(aggregate.accumulators, 1):
+    for number, found in enumerate(aggregate.accumulators, 1):
         values = values_name(found)
-        after = accumulated(aggregate, slot, before.payload, delta, store, manifest.runs(values))
+        after = accumulated(aggregate, Slot(number, before.payload, delta, store, manifest.runs(values)))
         state.update(after.columns)
         holds |= after.holds
         manifest = manifest.with_runs(values, after.runs)

@@ -16,8 +16,10 @@ from laminae.views.kernels.aggregates import SLOT, Aggregate
 from laminae.zset.wide_values import of_decimals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from laminae.trace.manifest import RunEntry
+    from laminae.trace.store import RunStore
     from laminae.zset.wide import Int64s, WideInts
 
 GLOBAL_HASH = 0
@@ -65,6 +67,17 @@ class Delta:
         places = np.arange(len(self.members)) if rows is None else rows
         columns = [self.column(name).take(pa.array(places)) for name in names] if len(places) else []
         return self.members[places], columns, integers(self.column(WEIGHT))[places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """What one accumulator adds an epoch to: the groups' rows before it, the delta, and the runs of its values."""
+
+    number: int
+    old: Mapping[str, pa.Array]
+    delta: Delta
+    store: RunStore
+    runs: tuple[RunEntry, ...]
 
 
 def delta_of(aggregate: Aggregate, table: pa.Table) -> Delta:

@@ -5,7 +5,7 @@ A group's values are read again only when its present extremum goes away and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,13 +19,10 @@ from laminae.trace.lookup import Wanted, weights
 from laminae.trace.values import before, gathered, integers, same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from laminae.trace.manifest import RunEntry
     from laminae.trace.spec import TraceSpec
-    from laminae.trace.store import RunStore
     from laminae.views.kernels.aggregates import ValueSet
-    from laminae.views.kernels.delta import Delta
+    from laminae.views.kernels.delta import Delta, Slot
     from laminae.zset.wide import Bools, Int64s
 
 
@@ -50,18 +47,11 @@ class Changed:
         return (self.old > 0) & (self.new <= 0)
 
 
-def value_set_after(
-    kept: ValueSet,
-    trace: TraceSpec,
-    slot: int,
-    old: Mapping[str, pa.Array],
-    delta: Delta,
-    store: RunStore,
-    runs: tuple[RunEntry, ...],
-) -> ValueSetAfter:
+def value_set_after(kept: ValueSet, trace: TraceSpec, slot: Slot) -> ValueSetAfter:
     """The columns of every group of the delta, and the trace with the delta's values added."""
-    changed = _changed(trace, slot, delta, store, runs)
-    runs = append(store, trace, runs, _rows(trace, delta.groups, changed))
+    old, delta = slot.old, slot.delta
+    changed = _changed(trace, slot)
+    slot = replace(slot, runs=append(slot.store, trace, slot.runs, _rows(trace, delta.groups, changed)))
     distinct = integers(old[f"{kept.id}_distinct"]) + _summed(
         delta, changed, _positive(changed.new) - _positive(changed.old)
     )
@@ -74,12 +64,12 @@ def value_set_after(
             name = f"{kept.id}_{end}"
             # Values without an extremum: it was not kept when they came, MAX(x) say has been added beside MIN(x).
             is_unknown = np.asarray(old[name].is_null()) & (integers(old[f"{kept.id}_distinct"]) > 0)
-            columns[name] = _extreme(trace, old[name], is_unknown, delta, changed, store, runs, largest=end == "max")
-    return ValueSetAfter(columns, negative != 0, runs)
+            columns[name] = _extreme(trace, old[name], is_unknown, slot, changed, largest=end == "max")
+    return ValueSetAfter(columns, negative != 0, slot.runs)
 
 
-def _changed(trace: TraceSpec, slot: int, delta: Delta, store: RunStore, runs: tuple[RunEntry, ...]) -> Changed:
-    members, columns, change = delta.valued(slot, trace.values)
+def _changed(trace: TraceSpec, slot: Slot) -> Changed:
+    members, columns, change = slot.delta.valued(slot.number, trace.values)
     value = gathered(columns[0] if columns else pa.nulls(0), trace.schema.field(trace.values[0]).type)
     if value.null_count:
         seen = np.asarray(value.is_valid())
@@ -90,9 +80,9 @@ def _changed(trace: TraceSpec, slot: int, delta: Delta, store: RunStore, runs: t
     else:
         change = change[found.order]
     members, value = members[found.firsts], value.take(pa.array(found.firsts))
-    owner = delta.groups.take(members)
+    owner = slot.delta.groups.take(members)
     wanted = Wanted(owner.hashes, owner.keys, (value,))
-    stored = weights(trace, [store.open(run) for run in runs], wanted)
+    stored = weights(trace, [slot.store.open(run) for run in slot.runs], wanted)
     return Changed(members, value, stored, stored + change)
 
 
@@ -103,17 +93,10 @@ def _rows(trace: TraceSpec, groups: Wanted, changed: Changed) -> pa.RecordBatch:
 
 
 def _extreme(
-    trace: TraceSpec,
-    cached: pa.Array,
-    is_unknown: Bools,
-    delta: Delta,
-    changed: Changed,
-    store: RunStore,
-    runs: tuple[RunEntry, ...],
-    *,
-    largest: bool,
+    trace: TraceSpec, cached: pa.Array, is_unknown: Bools, slot: Slot, changed: Changed, *, largest: bool
 ) -> pa.Array:
     """The cached extremum, a better one from the delta, or (when it is gone or unknown) the best of what is left."""
+    delta = slot.delta
     best = _best(delta, changed, largest=largest)
     is_better = _is_better(best, cached, largest=largest)
     is_lost = np.zeros(len(delta), dtype=np.bool_)
@@ -124,7 +107,7 @@ def _extreme(
     asked = np.flatnonzero((is_lost & ~is_better) | is_unknown)
     if not len(asked):
         return result
-    found = extremes(trace, [store.open(run) for run in runs], delta.groups.take(asked), largest=largest)
+    found = extremes(trace, [slot.store.open(run) for run in slot.runs], delta.groups.take(asked), largest=largest)
     source = np.arange(len(delta))
     source[asked] = len(delta) + np.arange(len(asked))
     return pa.concat_arrays([result, found]).take(pa.array(source))

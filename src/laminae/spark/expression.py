@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.schema.types import quote_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -87,6 +87,11 @@ def literal(value: str | int) -> Expression:
 
 def call(function: str, *arguments: Expression) -> Expression:
     return Expression(f"{function}({', '.join(argument.sql for argument in arguments)})")
+
+
+def options_map(options: Mapping[str, str]) -> Expression:
+    """The options of a reader or writer function, `from_json` say."""
+    return call("map", *(literal(part) for option in options.items() for part in option))
 
 
 def when(condition: Expression, value: Expression, otherwise: Expression | None = None) -> Expression:

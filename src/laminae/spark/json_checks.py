@@ -22,6 +22,7 @@ from laminae.spark.expression import (
     first_text,
     let,
     literal,
+    options_map,
     struct,
 )
 from laminae.spark.project import first_in
@@ -113,8 +114,7 @@ def _broken(text: Expression, document: Expression) -> Expression:
 
 def _is_object(text: Expression, options: Mapping[str, str]) -> Expression:
     given = {**options, "columnNameOfCorruptRecord": CORRUPT}
-    parts = [literal(part) for option in given.items() for part in option]
-    parsed = call("from_json", text, literal(f"{CORRUPT} STRING"), call("map", *parts))
+    parsed = call("from_json", text, literal(f"{CORRUPT} STRING"), options_map(given))
     return any_of([parsed.is_there() & parsed.field(CORRUPT).is_null()])
 
 

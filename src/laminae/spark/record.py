@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from laminae.schema.column import Column, Columns, column, columns_of
-from laminae.spark.expression import TRUE, Expression, any_of, call, cases, literal, struct, when
+from laminae.spark.expression import TRUE, Expression, any_of, call, cases, literal, options_map, struct, when
 from laminae.spark.literals import default_sql
 from laminae.spark.reading import OPTIONS, declared, is_read_as_declared, reading_field
 from laminae.spark.types import is_variant
@@ -108,8 +108,7 @@ def may_be_absent(node: Column, read: Expression) -> Expression:
 def _from_json(text: Expression, nodes: list[Column]) -> Expression:
     # The schema as JSON, because SQL text has no place for the metadata that fills absent keys.
     schema = StructType([reading_field(node) for node in nodes]).json()
-    options = call("map", *(literal(part) for option in OPTIONS.items() for part in option))
-    return call("from_json", text, literal(schema), options)
+    return call("from_json", text, literal(schema), options_map(OPTIONS))
 
 
 def _quoted(node: Column) -> str:

@@ -15,7 +15,19 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.schema.column import columns_of
 from laminae.spark.contract import ERROR, UNKNOWN, Decoded
-from laminae.spark.expression import Expression, any_of, call, column, each, first_text, let, literal, struct, when
+from laminae.spark.expression import (
+    Expression,
+    any_of,
+    call,
+    column,
+    each,
+    first_text,
+    let,
+    literal,
+    options_map,
+    struct,
+    when,
+)
 from laminae.spark.files.csv_inference import grown_by_records
 from laminae.spark.files.csv_shape import BOM, Shape, header_names, record_pattern, records_in, shape
 from laminae.spark.files.csv_text import misread, reads_text, typed
@@ -195,8 +207,7 @@ class CsvReader:
             "columnNameOfCorruptRecord": BAD,
             "maxColumns": str(MOST_FIELDS + count),
         }
-        given = call("map", *(literal(part) for option in options.items() for part in option))
-        parsed = call("from_csv", text, literal(schema), given)
+        parsed = call("from_csv", text, literal(schema), options_map(options))
         delimiters = call("regexp_count", text, literal(re.escape(self.delimiter)))
         fits = call("length", text).compared("<", MOST_FIELDS) | delimiters.compared("<", MOST_FIELDS)
         # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.

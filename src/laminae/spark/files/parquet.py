@@ -16,7 +16,7 @@ from pyspark.sql import types as spark_types
 from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, Decoded
-from laminae.spark.expression import Expression, call, column, first_text, literal, struct, when
+from laminae.spark.expression import Expression, call, column, first_text, literal, options_map, struct, when
 from laminae.spark.files.footers import Footer, Refused, footers
 from laminae.spark.files.matching import grown, misfit, under_live_names, version_names
 from laminae.spark.files.records import (
@@ -186,8 +186,7 @@ class _Columns:
         """The row as JSON under the version's names, so that renames that come later find its columns."""
         names = version_names(self.group.columns, self.group.decoder.schema)
         shown = [(name, self.value(index)) for index, name in enumerate(names) if name is not None]
-        options = call("map", *(literal(part) for option in JSON_OPTIONS.items() for part in option))
-        return call("to_json", struct(shown), options) if shown else literal("{}")
+        return call("to_json", struct(shown), options_map(JSON_OPTIONS)) if shown else literal("{}")
 
 
 def _wall_clock(micros: Expression) -> Expression:

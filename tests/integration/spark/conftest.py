@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import laminae as lm
 from tests.support.decoding import Decode
 from tests.support.decoding import decoded as decode_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -50,6 +52,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         session.stop()
+
+
+@pytest.fixture
+def db(spark: SparkSession, tmp_path: Path) -> Iterator[lm.Database]:
+    """An empty home; a module that needs more in it has a `db` of its own."""
+    with lm.connect(str(tmp_path / "home"), spark=spark) as database:
+        yield database
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """A directory of input whose name Spark's readers would take for a pattern."""
+    place = tmp_path / "in [a]"
+    place.mkdir()
+    return place
 
 
 @pytest.fixture

@@ -2,31 +2,12 @@
 
 import pytest
 
-import laminae as lm
 from laminae.errors import InvalidOption, NotAvailable
-
-
-@pytest.fixture
-def inbox(tmp_path):
-    place = tmp_path / "in [a]"
-    place.mkdir()
-    return place
-
-
-@pytest.fixture
-def db(spark, tmp_path):
-    with lm.connect(str(tmp_path / "home"), spark=spark) as database:
-        yield database
+from tests.support.files import create_source, rows
 
 
 def create(db, inbox, columns, **options):
-    given = {"connector": "files", "format": "csv", "path": str(inbox), **options}
-    listed = ", ".join(f"{name} = '{value}'" for name, value in given.items())
-    db.sql(f"CREATE SOURCE s ({columns}) WITH ({listed})")
-
-
-def rows(db, columns="*"):
-    return db.sql(f"SELECT {columns} FROM s ORDER BY id").fetchall()  # noqa: S608  # fixed by each test
+    create_source(db, inbox, columns, **{"format": "csv", **options})
 
 
 def letters(db):

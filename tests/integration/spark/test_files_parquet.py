@@ -7,42 +7,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import laminae as lm
 from laminae.errors import SourceUnavailable
-
-
-@pytest.fixture
-def inbox(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
-
-
-@pytest.fixture
-def db(spark, tmp_path):
-    with lm.connect(str(tmp_path / "home"), spark=spark) as database:
-        yield database
+from tests.support.files import create_source, numbered, rows
 
 
 def create(db, inbox, columns, **options):
-    given = {"connector": "files", "format": "parquet", "path": str(inbox), **options}
-    listed = ", ".join(f"{name} = '{value}'" for name, value in given.items())
-    db.sql(f"CREATE SOURCE s ({columns}) WITH ({listed})")
+    create_source(db, inbox, columns, format="parquet", **options)
 
 
 def write(file, table, ids=None):
     """The table as a file, its columns numbered with field ids when there are some."""
-    if ids is not None:
-        fields = [
-            field.with_metadata({"PARQUET:field_id": str(number)})
-            for field, number in zip(table.schema, ids, strict=True)
-        ]
-        table = pa.table(table.columns, schema=pa.schema(fields))
-    pq.write_table(table, file)
-
-
-def rows(db, columns="*"):
-    return db.sql(f"SELECT {columns} FROM s ORDER BY id").fetchall()  # noqa: S608  # fixed by each test
+    pq.write_table(table if ids is None else numbered(table, ids), file)
 
 
 def letters(db):

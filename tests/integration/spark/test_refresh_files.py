@@ -6,26 +6,13 @@ import pytest
 
 import laminae as lm
 from laminae.errors import EvolutionRejected, InferenceFailed
-
-
-@pytest.fixture
-def inbox(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    return place
+from tests.support.files import create_source, numbered
 
 
 def opened(tmp_path, inbox, columns, spark=None, **options):
     db = lm.connect(str(tmp_path / "home"), spark=spark)
-    given = {"connector": "files", "path": str(inbox), **options}
-    listed = ", ".join(f"{name} = '{value}'" for name, value in given.items())
-    db.sql(f"CREATE SOURCE s ({columns}) WITH ({listed})")
+    create_source(db, inbox, columns, **options)
     return db
-
-
-def numbered(table, ids):
-    fields = [f.with_metadata({"PARQUET:field_id": str(n)}) for f, n in zip(table.schema, ids, strict=True)]
-    return pa.table(table.columns, schema=pa.schema(fields))
 
 
 def refreshed(db):

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from laminae.errors import LogDamaged, SourceUnavailable
+from laminae.spark.logs.numbered import NumberedLog
 from laminae.spark.logs.stream import LogReader
 from laminae.spark.logs.tails import ClockTail, open_tail
 
@@ -103,3 +104,8 @@ def test_reader_ends_its_process_quietly_when_spark_hangs_up(monkeypatch: pytest
     except EOFError:
         reader.stop()
     assert ended == [0]
+
+
+def test_a_log_that_does_not_say_how_its_records_are_read_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match=r"abstract.* read"):
+        type("Unread", (NumberedLog,), {})(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -33,7 +34,7 @@ _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _GLOB = re.compile(r"([*?\[\]{}\\])")
 
 
-class NumberedLog:
+class NumberedLog(ABC):
     """`laminae.spark.contract.SourceLog` for records of JSON bytes; each kind of log says how these are read."""
 
     def __init__(self, settings: Settings) -> None:
@@ -68,9 +69,9 @@ class NumberedLog:
     def stream(self, spark: SparkSession) -> DataFrame:
         return log_stream(spark, self._settings)
 
+    @abstractmethod
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
         """The raw records of a range (RAW_SCHEMA), with these columns at least."""
-        raise NotImplementedError
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         return json_records(self.read(spark, span), table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
     from laminae.catalog import Catalog
 
+pytest_plugins = ["tests.support.skips"]
+
 NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT tested on it"
 
 
@@ -28,20 +29,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=long)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A run without PostgreSQL says so, which a row of `s` does not."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    if any(NO_POSTGRES in str(report.longrepr) for report in skipped):
-        terminalreporter.write_line(NO_POSTGRES, yellow=True)
-
-
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A PostgreSQL server for the run, started when the first test asks for it."""
     binaries = find_binaries()
     if binaries is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(NO_POSTGRES)
         pytest.skip(NO_POSTGRES)
     with running_server(binaries) as url:
         yield url

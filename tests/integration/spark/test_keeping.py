@@ -9,6 +9,7 @@ import pytest
 import laminae as lm
 from laminae.errors import LeaseHeld, SourceTruncated
 from laminae.spark.metrics import EpochCommitted, SparkProgress
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -114,9 +115,7 @@ def test_epochs_and_sparks_own_progress_come_through_one_callback(db):
     try:
         db.insert("s", [{"id": 1}, {"id": 2}, {"no": 0}])
         pipeline.process_all_available()
-        deadline = time.monotonic() + 30
-        while not any(isinstance(each, SparkProgress) for each in found) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: any(isinstance(each, SparkProgress) for each in found), 30.0, "Spark reports its progress")
     finally:
         pipeline.stop()
     (epoch,) = [each for each in found if isinstance(each, EpochCommitted)]

@@ -27,7 +27,7 @@ from laminae.schema.identity import assign_ids, rewrite, with_outside_ids, witho
 from laminae.views.dependencies import ALL_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from laminae.errors import LaminaeError
     from laminae.schema.change import SchemaChange
     from laminae.schema.column import Columns
-    from laminae.schema.compatibility import EvolutionVerdict, RuleSet
+    from laminae.schema.compatibility import EvolutionVerdict, Reason, RuleSet
     from laminae.schema.describe import HistoryChange
 
 
@@ -189,13 +189,30 @@ def _refusal(
         return DependentsExist(name=f"Column {gone} of {source.name}", dependents=", ".join(users), cascade="")
     if not isinstance(verdict, Incompatible):
         return None
-    mode, rules = compatibility_of(source.options), rules_of(source.options)
+    rules = rules_of(source.options)
     undecodable = [r for r in verdict.reasons if RULES[rules][Rule(r.rule)].none is Answer.NO]
     if undecodable:
         return IncompatibleChange(source=source.name, reasons="; ".join(map(str, undecodable)))
     if proposal.force:
         return None
-    return EvolutionRejected(source=source.name, mode=mode, rules=rules, reasons="; ".join(map(str, verdict.reasons)))
+    return rejection(source, verdict.reasons, _alternative(proposal))
+
+
+def rejection(source: SourceRecord, reasons: Iterable[Reason], alternative: str = "") -> EvolutionRejected:
+    return EvolutionRejected(
+        source=source.name,
+        mode=compatibility_of(source.options),
+        rules=rules_of(source.options),
+        reasons="; ".join(map(str, reasons)),
+        alternative=alternative,
+    )
+
+
+def _alternative(proposal: Proposal) -> str:
+    """What else can be done: only a statement that names a column takes FORCE."""
+    if proposal.confirmed:
+        return " and confirm the change again, or give it up with REJECT CHANGE"
+    return ", or add FORCE to the statement" if proposal.trigger.is_by_person else ""
 
 
 def _outcome(

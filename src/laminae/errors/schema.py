@@ -9,8 +9,7 @@ class EvolutionRejected(LaminaeError):
     code = "EVOLUTION_REJECTED"
     row = ErrorRow(
         "The change to {source} breaks {mode} compatibility ({rules} rules): {reasons}",
-        "Follow the remedy of each reason, relax the mode with ALTER SOURCE ... SET COMPATIBILITY, "
-        "or add FORCE to the statement.",
+        "Follow the remedy of each reason, or relax the mode with ALTER SOURCE ... SET COMPATIBILITY{alternative}.",
     )
 
 

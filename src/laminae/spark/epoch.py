@@ -17,9 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
 from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
-from laminae.engine.options import compatibility_of, option, rules_of
+from laminae.engine.evolution import rejection
+from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
-from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, EvolutionRejected, RecordRefused
+from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
@@ -220,12 +221,7 @@ class EpochRunner:
             # Somebody changed the schema while the epoch ran: look at the records once more with that.
             return True
         if isinstance(result, Rejected) and option(plan.source.options, "on_rejected") == "stop":
-            raise EvolutionRejected(
-                source=plan.source.name,
-                mode=compatibility_of(plan.source.options),
-                rules=rules_of(plan.source.options),
-                reasons="; ".join(map(str, result.reasons)),
-            )
+            raise rejection(plan.source, result.reasons, ", or set on_rejected = 'ignore'")
         return isinstance(result, Applied)
 
     def _commit(self, plan: EpochPlan, decoded: DataFrame | None, written: Written) -> int:

@@ -81,6 +81,25 @@ def test_a_change_that_breaks_the_mode_is_refused_and_only_its_verdict_is_kept()
     assert [type(update) for update in made.updates] == [RecordVerdict]
 
 
+@pytest.mark.parametrize(
+    ("trigger", "confirmed", "way_out"),
+    [
+        (EvolutionTrigger.DDL, False, "SET COMPATIBILITY, or add FORCE to the statement."),
+        (
+            EvolutionTrigger.DATA,
+            True,
+            " and confirm the change again, or give it up with REJECT CHANGE.",
+        ),
+        (EvolutionTrigger.MANUAL_REFRESH, False, "SET COMPATIBILITY."),
+    ],
+)
+def test_only_a_statement_that_takes_force_is_told_to_use_it(trigger, confirmed, way_out):
+    proposal = Proposal(DROPPED, trigger, confirmed=confirmed)
+    made = plan_evolution(source(BASE, mode="BACKWARD"), [BASE], proposal, (), NOW, "test")
+    assert isinstance(made.refusal, EvolutionRejected)
+    assert made.refusal.remedy.endswith(way_out)
+
+
 def test_force_overrides_the_mode_and_is_recorded():
     made = plan(BASE, DROPPED, mode="BACKWARD", force=True)
     assert made.outcome is Outcome.APPLY

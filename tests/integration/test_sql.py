@@ -440,6 +440,21 @@ def test_wrong_use_is_refused_and_changes_nothing(db, statement, error):
     assert db.sql("SELECT * FROM laminar_catalog.schema_history").fetchall() == before
 
 
+@pytest.mark.parametrize("ask", ["history", "version", "schema", "dead_letters"])
+@pytest.mark.parametrize("name", [5, None, b"orders"], ids=repr)
+def test_a_name_that_is_no_text_is_refused_as_such(db, ask, name):
+    with pytest.raises(InvalidName, match=f"it is of type {type(name).__name__}, not text"):
+        getattr(db, ask)(name)
+
+
+def test_a_dropped_source_is_told_from_one_that_never_was(db):
+    db.sql("DROP SOURCE orders")
+    with pytest.raises(UnknownObject, match="a source of this name was dropped at"):
+        db.history("ORDERS")
+    db.sql("CREATE SOURCE orders (id BIGINT)")
+    assert [row.column_name for row in db.history("orders")] == ["id"]
+
+
 def test_an_unknown_name_comes_with_a_suggestion(db):
     with pytest.raises(UnknownObject, match="did you mean orders"):
         db.sql("DESCRIBE SOURCE ordrs")

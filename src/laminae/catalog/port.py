@@ -56,6 +56,10 @@ class Catalog(Protocol):
 
     def sources(self) -> tuple[SourceRecord, ...]: ...
 
+    def source_dropped_at(self, name: str) -> datetime | None:
+        """When the last source of this name was dropped."""
+        ...
+
     def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
         """Oldest first."""
         ...

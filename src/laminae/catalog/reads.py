@@ -18,6 +18,7 @@ from laminae.errors import CatalogCorrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from laminae.catalog.driver import Driver, Row
     from laminae.catalog.model import (
@@ -49,6 +50,7 @@ _PENDING = """SELECT p.id, p.source_id, s.name, p.base_version, p.fingerprint, p
                      p.schema_id, p.registry_version, p.state, p.created_at, p.resolved_at, p.arrow_schema
               FROM pending_changes p JOIN sources s ON s.id = p.source_id"""
 _CURRENT = "SELECT id, name, version FROM sources WHERE dropped_at IS NULL"
+_DROPPED = "SELECT max(dropped_at) FROM sources WHERE dropped_at IS NOT NULL"
 _HISTORY = """SELECT h.version, h.change_type, h.column_name, h.old_type, h.new_type, h.old_name, h.default_value,
                      v.set_off_by, v.schema_id, v.registry_version, v.compatibility, v.forced, v.applied_at
               FROM schema_history h JOIN schema_versions v ON v.source_id = h.source_id AND v.version = h.version
@@ -129,6 +131,10 @@ class CatalogReads:
     @_reading
     def sources(self) -> tuple[SourceRecord, ...]:
         return tuple(sorted(map(self._source, self._driver.query(_SOURCES)), key=lambda source: source.name))
+
+    @_reading
+    def source_dropped_at(self, name: str) -> datetime | None:
+        return next((rows.instant(row[0]) for row in self._named(_DROPPED, name) if row[0]), None)
 
     @_reading
     def versions(self, source_id: int) -> tuple[VersionRecord, ...]:

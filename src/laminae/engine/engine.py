@@ -15,7 +15,14 @@ from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
-from laminae.errors import ChangeNotPending, ConcurrentChange, DuplicateObject, NotAvailable, UnknownObject
+from laminae.errors import (
+    ChangeNotPending,
+    ConcurrentChange,
+    DuplicateObject,
+    InvalidName,
+    NotAvailable,
+    UnknownObject,
+)
 from laminae.schema.evolvable import Applied, EvolutionResult, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
 from laminae.schema.projection import projection_between
 from laminae.views.dependencies import parse_query, relations_of
@@ -150,7 +157,14 @@ class Engine:
                 return self._alter(statement)
 
     def source(self, name: str) -> SourceRecord:
-        return self._catalog.source(name) or self._unknown("source", name, [s.name for s in self._catalog.sources()])
+        if not isinstance(name, str):
+            raise InvalidName(name=repr(name), kind="source", problem=f"it is of type {type(name).__name__}, not text")
+        if found := self._catalog.source(name):
+            return found
+        if dropped_at := self._catalog.source_dropped_at(name):
+            told = f" (a source of this name was dropped at {dropped_at:%Y-%m-%d %H:%M:%S} UTC)"
+            raise UnknownObject(kind="source", name=name, suggestion=told)
+        return self._unknown("source", name, [source.name for source in self._catalog.sources()])
 
     def view(self, name: str) -> ViewRecord:
         names = [view.name for view in self._catalog.views()]

@@ -5,15 +5,16 @@ Answers as Apache Avro's SchemaCompatibility and Confluent's registry do. Decidi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from laminae.errors import InvalidAvroSchema
+from laminae.errors import InvalidAvroSchema, InvalidOption
 from laminae.schema.avro.causes import find_incompatibilities
 from laminae.schema.avro.parser import parse_avro
 from laminae.schema.compatibility import CompatibilityMode, Compatible, EvolutionVerdict, Incompatible, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from laminae.schema.avro.nodes import AvroSchema
     from laminae.schema.avro.parser import AvroSource
@@ -25,6 +26,11 @@ FORWARD_TEXT = "version {version} cannot read data of the new schema"
 def check_avro(new: AvroSource, history: Sequence[AvroSource], mode: str = "BACKWARD") -> EvolutionVerdict:
     """Judge `new` against the last version of `history` (oldest first), or every version if `mode` is transitive."""
     judged = CompatibilityMode.parse(mode)
+    if isinstance(history, str | bytes) or not isinstance(history, Sequence):
+        problem = f"{type(history).__name__} is one schema or none, not a list of them"
+        raise InvalidOption(
+            option="history", owner="check_avro", problem=problem, advice="Give a list of schemas, oldest first."
+        )
     proposed = parse_avro(new)
     if judged is CompatibilityMode.NONE:
         return Compatible()

@@ -131,3 +131,13 @@ def test_new_schema_is_validated_under_every_mode_and_without_history():
 def test_invalid_version_of_the_history_is_named():
     with pytest.raises(InvalidAvroSchema, match=r"at /items: .* \(version 2\)"):
         check_avro("int", ["int", {"type": "array", "items": "Nope"}])
+
+
+NO_LISTS = {"name": "int", "bytes": b"int", "object": {"type": "int"}, "nothing": None, "iterator": iter(["int"])}
+
+
+@pytest.mark.parametrize("history", NO_LISTS.values(), ids=NO_LISTS)
+def test_a_history_that_is_no_list_is_refused_with_what_was_expected(history):
+    with pytest.raises(InvalidOption, match="Give a list of schemas, oldest first") as refused:
+        check_avro("int", history)
+    assert refused.value.params["option"] == "history"

@@ -25,6 +25,9 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Live schema 
 # Wrong use: the statement itself is at fault. Everything else that is refused is an answer, and the answer is no.
 WRONG_USE = ("DDL_", "UNSUPPORTED_", "UNKNOWN_", "INVALID_", "DUPLICATE_", "SECRET_", "NOT_AVAILABLE", "QUERY_FAILED")
 
+# Typer has had click inside it for a while, and has no public name of its own for what a BadParameter is one of.
+USAGE_ERROR: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -124,14 +127,21 @@ def demo() -> None:
 
 def main() -> None:
     """Run the command line; an error becomes its text and an exit code."""
+    is_json = "--json" in sys.argv
     try:
-        app(standalone_mode=True)
+        raise SystemExit(app(standalone_mode=not is_json) or 0)
     except LaminaeError as error:
-        _fail(error)
+        _fail(error, is_json)
+    except USAGE_ERROR as error:
+        told = error.format_message()
+        remedy = f"{error.ctx.command_path if error.ctx else 'laminae'} --help says what it takes."
+        typer.echo(as_json({"error": "WRONG_USE", "message": told, "remedy": remedy}))
+        error.show()
+        raise SystemExit(error.exit_code) from None
 
 
-def _fail(error: LaminaeError) -> NoReturn:
-    if "--json" in sys.argv:
+def _fail(error: LaminaeError, is_json: bool) -> NoReturn:
+    if is_json:
         typer.echo(as_json({"error": error.code, "message": error.message, "remedy": error.remedy}))
     console = Console(stderr=True)
     console.print(f"[{error.code}]", style="bold red", markup=False)

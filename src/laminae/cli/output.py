@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import math
+import sys
+from contextlib import contextmanager, redirect_stdout
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 
@@ -20,6 +24,16 @@ def rows_of(table: pa.Table) -> list[dict[str, object]]:
     ]
     rows: list[dict[str, object]] = table.rename_columns(names).to_pylist()
     return rows
+
+
+@contextmanager
+def answer_alone(is_json: bool) -> Iterator[None]:
+    """Keep standard output for the JSON that comes after: what a console sink shows within goes to standard error."""
+    if not is_json:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def as_json(value: object) -> str:

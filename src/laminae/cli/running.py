@@ -13,7 +13,7 @@ from rich.live import Live
 
 import laminae
 from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
-from laminae.cli.output import as_json, rows_of
+from laminae.cli.output import answer_alone, as_json, rows_of
 from laminae.render import grid, print_table
 
 if TYPE_CHECKING:
@@ -35,24 +35,24 @@ def run(
     catalog: CatalogUrl = None,
     once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
     trigger: Annotated[str, typer.Option(help="How often to look for new records.")] = "1 second",
+    json: Json = False,
 ) -> None:
-    """Run every source of a home until Ctrl-C, which lets the epochs under way end."""
+    """Run every source of a home until Ctrl-C, which lets the epochs under way end.
+
+    With --json, how the home stands at the end.
+    """
     with laminae.connect(home, catalog=catalog) as db:
         if file is not None:
             db.sql(read_statements(file))
-        if once:
-            db.run()
+        with answer_alone(json):
+            if once:
+                db.run()
+            else:
+                _run_until_stopped(db, trigger)
+        if json:
+            typer.echo(as_json(rows_of(db.status())))
+        elif once:
             Console().print(_picture(db, 0.0))
-            return
-        pipeline = db.start(trigger)
-        # PySpark's own handler cancels the jobs of the epochs under way.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            _show(db, pipeline)
-        except KeyboardInterrupt:
-            Console().print("stopping after the epochs under way ...", style="dim")
-        finally:
-            pipeline.stop()
 
 
 @running.command()
@@ -104,7 +104,7 @@ def replay(
     json: Json = False,
 ) -> None:
     """Put the dead letters of a source through again after a fix, exactly once."""
-    with laminae.connect(existing(home, catalog), catalog=catalog) as db:
+    with laminae.connect(existing(home, catalog), catalog=catalog) as db, answer_alone(json):
         done = db.replay_dead_letters(source)
     if json:
         typer.echo(as_json({"rows": done.rows, "refused": done.refused}))
@@ -112,6 +112,18 @@ def replay(
         typer.echo(f"{done.rows} became rows, {done.refused} are dead letters still")
     if done.refused:
         raise typer.Exit(1)
+
+
+def _run_until_stopped(db: laminae.Database, trigger: str) -> None:
+    pipeline = db.start(trigger)
+    # PySpark's own handler cancels the jobs of the epochs under way.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _show(db, pipeline)
+    except KeyboardInterrupt:
+        Console().print("stopping after the epochs under way ...", style="dim")
+    finally:
+        pipeline.stop()
 
 
 def _show(db: laminae.Database, pipeline: Pipeline) -> None:

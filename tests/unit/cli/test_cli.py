@@ -3,10 +3,17 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from laminae import Database
+from laminae.catalog.model import SinkRecord
 from laminae.cli import doctor, main
+from laminae.spark.delivery.console import deliver_console
+from laminae.spark.delivery.segment import Segment
 
 
 @pytest.fixture
@@ -102,6 +109,48 @@ def test_wide_answers_are_not_folded_when_piped(orders):
 def test_errors_are_json_too_when_asked(orders):
     _, out, _ = orders("sql", "DESCRIBE SOURCE nope", "--json")
     assert json.loads(out)["error"] == "UNKNOWN_OBJECT"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "command"),
+    [
+        (("sql", "--nope"), "--nope", "laminae sql"),
+        (("history",), "source", "laminae history"),
+        (("dead-letters", "nope"), "nope", "laminae dead-letters"),
+        (("explain", "SHOW SOURCES; SHOW SINKS"), "exactly one statement", "laminae"),
+    ],
+)
+def test_wrong_arguments_are_json_too_when_asked(orders, arguments, message, command):
+    code, out, err = orders(*arguments, "--json")
+    told = json.loads(out)
+    assert (code, told["error"], message in told["message"]) == (2, "WRONG_USE", True)
+    assert told["remedy"].startswith(command)
+    assert message in err
+
+
+def test_the_history_of_a_dropped_source_says_that_it_was_dropped(orders):
+    orders("sql", "DROP SOURCE orders")
+    code, _, err = orders("history", "Orders")
+    assert (code, "a source of this name was dropped at 20" in err) == (2, True)
+    orders("sql", "CREATE SOURCE orders (other INT)")
+    _, out, _ = orders("history", "orders", "--json")
+    assert [row["column_name"] for row in json.loads(out)] == ["other"]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_a_console_sink_shows_is_kept_out_of_the_json(orders, monkeypatch, tmp_path, asked):
+    """The run itself is in the tests with Spark; here the sink shows an epoch while it is under way."""
+    (tmp_path / "segment").mkdir()
+    rows = pa.table({"id": [4711]})
+    pq.write_table(rows, tmp_path / "segment" / "1.parquet")
+    segment = Segment(1, str(tmp_path / "segment"), rows.schema, 1)
+    sink = SinkRecord(1, "k", "orders", (), "running", None, 0, datetime.now(UTC), 1, 0)
+    monkeypatch.setattr(Database, "run", lambda _: deliver_console(segment, sink))
+    code, out, err = orders("run", "--once", *(["--json"] if asked else []))
+    assert code == 0
+    assert ("4711" in out, "4711" in err) == (not asked, asked)
+    if asked:
+        assert [row["name"] for row in json.loads(out)] == ["orders"]
 
 
 def test_doctor_says_which_java_and_what_is_missing(run):

@@ -18,7 +18,7 @@ from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
 from laminae.engine.status import status
-from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, NotAvailable, UnknownObject
+from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, UnknownObject
 from laminae.result import Result
 from laminae.schema.describe import describe_change
 from laminae.views.dependencies import parse_query, relations_of
@@ -150,6 +150,10 @@ class Database:
         name = self._engine.source(source).name
         return Result(frame=self._on_spark().dead_letters(name))
 
+    def changes(self, view: str, since_epoch: int = 0) -> Result:
+        """What changed of a view after an epoch: `_epoch`, `_op`, `_weight`, `_timestamp`, and its columns."""
+        return Result(self._on_spark().changes(self._engine.view(view), since_epoch))
+
     def status(self) -> pa.Table:
         """How the home stands, whoever runs it."""
         return status(self._catalog)
@@ -194,7 +198,10 @@ class Database:
                 lines = ((line.step, line.subject, line.detail) for line in self.explain(statement))
                 return Result(table_of(EXPLAINED, lines))
             case _:
-                return Result(self._done(self._engine.run(statement)))
+                done = self._engine.run(statement)
+                if self._runtime is not None:
+                    self._runtime.definitions_changed()
+                return Result(self._done(done))
 
     def explain(self, statement: ddl.Explain) -> tuple[PlanLine, ...]:
         """The plan of the inner statement, made and not run."""
@@ -231,12 +238,6 @@ class Database:
             suggestion = f" ({CATALOG} has {', '.join((*RELATIONS, *SPARK_RELATIONS))})"
             raise UnknownObject(kind="relation", name=f"{schema}.{name}", suggestion=suggestion)
         self._engine.readable(name)
-        if self._catalog.view(name) is not None:
-            raise NotAvailable(
-                feature=f"SELECT from {name}",
-                problem="materialized views are defined but not computed yet",
-                advice="Put the query of the view into a plain SELECT.",
-            )
         return PlanLine("read", name, BY_SPARK)
 
     def _done(self, plan: Plan) -> pa.Table:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from laminae.catalog import write_outputs, write_savepoints, write_sources
+from laminae.catalog import write_outputs, write_savepoints, write_sources, write_state
 from laminae.catalog.leases import assert_token
 from laminae.catalog.port import Committed
 from laminae.catalog.updates import (
     AddPending,
     AddVersion,
+    AdoptState,
+    AdvanceOwner,
     CatalogUpdate,
     CommitEpoch,
     CreateSource,
     DropObject,
     DropSavepoint,
     ForgetSegments,
+    NextEpoch,
     PutSavepoint,
     PutSetting,
     PutSink,
@@ -101,6 +104,12 @@ def _make(update: CatalogUpdate, writing: Writing) -> int:
             return write_outputs.drop_object(update, writing)
         case CommitEpoch():
             return write_outputs.commit_epoch(update, writing)
+        case NextEpoch():
+            return writing.next_epoch()
+        case AdvanceOwner():
+            return write_state.advance_owner(update, writing)
+        case AdoptState():
+            return write_state.adopt_state(update, writing)
         case PutSavepoint():
             return write_savepoints.put_savepoint(update, writing)
         case DropSavepoint():

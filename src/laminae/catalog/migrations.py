@@ -141,6 +141,27 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE sinks ADD COLUMN began BIGINT",
         "UPDATE sinks SET began = 0 WHERE state <> 'creating'",
     ),
+    (
+        # Up to which epoch a view that is not live has everything.
+        "ALTER TABLE views ADD COLUMN applied BIGINT NOT NULL DEFAULT 0",
+        # What an epoch did to a view or to the table of a source: its changelog. `owner_id` is the object's id.
+        """CREATE TABLE advances (
+            owner_id BIGINT NOT NULL,
+            epoch BIGINT NOT NULL,
+            files TEXT NOT NULL,
+            row_count BIGINT NOT NULL,
+            anomalies BIGINT NOT NULL,
+            dropped BIGINT NOT NULL,
+            arrow_schema BYTEA NOT NULL,
+            PRIMARY KEY (owner_id, epoch))""",
+        """CREATE TABLE manifests (
+            owner_id BIGINT NOT NULL,
+            operator TEXT NOT NULL,
+            shard BIGINT NOT NULL,
+            epoch BIGINT NOT NULL,
+            manifest TEXT NOT NULL,
+            PRIMARY KEY (owner_id, operator, shard, epoch))""",
+    ),
 )
 
 

@@ -108,7 +108,10 @@ class PendingRecord:
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord:
-    """A materialized view. `state`: creating, live or failed. `reads`: (relation name, column ids or () for all)."""
+    """A materialized view. `state`: creating, live or failed. `reads`: (relation name, column ids or () for all).
+
+    Unless it is live, it has everything up to the epoch `applied`.
+    """
 
     id: int
     name: str
@@ -120,6 +123,29 @@ class ViewRecord:
     reads: tuple[tuple[str, tuple[int, ...]], ...]
     created_at: datetime
     definition_seq: int
+    applied: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceRecord:
+    """The changelog that an epoch gave a view or the table of a source: files below the home, in this schema."""
+
+    epoch: int
+    files: tuple[str, ...]
+    rows: int
+    anomalies: int
+    dropped: int
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRecord:
+    """The state of one operator on one shard since an epoch, as the text of its manifest."""
+
+    operator: str
+    shard: int
+    epoch: int
+    manifest: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from laminae.catalog.model import (
+        AdvanceRecord,
         EpochRecord,
         EpochTotals,
         HistoryRow,
         Lease,
+        ManifestRecord,
         PendingRecord,
         SavepointRecord,
         SinkRecord,
@@ -99,6 +101,18 @@ class Catalog(Protocol):
         ...
 
     def epoch_totals(self, source_id: int) -> EpochTotals: ...
+
+    def advances(self, owner_id: int, since: int = 0, until: int | None = None) -> tuple[AdvanceRecord, ...]:
+        """The changelog of a view or of a source's table, above `since` and up to `until`, in order."""
+        ...
+
+    def last_advance(self, owner_id: int) -> int:
+        """The last epoch that did something to it, 0 if none did."""
+        ...
+
+    def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
+        """Its state after an epoch (the last one unless told), by operator and shard."""
+        ...
 
     def savepoints(self) -> tuple[SavepointRecord, ...]:
         """By epoch, oldest first."""

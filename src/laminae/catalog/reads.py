@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from laminae.catalog.driver import Driver, Row
     from laminae.catalog.model import (
+        AdvanceRecord,
         EpochRecord,
         HistoryRow,
         Lease,
+        ManifestRecord,
         PendingRecord,
         SavepointRecord,
         SinkRecord,
@@ -36,10 +38,18 @@ if TYPE_CHECKING:
 _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
                      last_verdict, created_at, definition_seq, problem
               FROM sources WHERE dropped_at IS NULL"""
-_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq
+_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq, applied
             FROM views WHERE dropped_at IS NULL"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
+_ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, arrow_schema FROM advances
+               WHERE owner_id = ? AND epoch > ? AND epoch <= ? ORDER BY epoch"""
+# Of each operator and shard the newest up to an epoch.
+_MANIFESTS = """SELECT m.operator, m.shard, m.epoch, m.manifest FROM manifests m
+                WHERE m.owner_id = ? AND m.epoch = (
+                    SELECT max(o.epoch) FROM manifests o
+                    WHERE o.owner_id = m.owner_id AND o.operator = m.operator AND o.shard = m.shard AND o.epoch <= ?)
+                ORDER BY m.operator, m.shard"""
 _NAMED = " AND name_key = ?"
 _COUNTS = """SELECT (SELECT count(*) FROM schema_versions WHERE source_id = ?),
                     (SELECT count(*) FROM schema_versions WHERE source_id = ? AND position IS NOT NULL)"""
@@ -79,6 +89,8 @@ class _History(NamedTuple):
     rows: tuple[HistoryRow, ...]
 
 
+# Beyond any epoch, and a BIGINT of both databases.
+_LATEST = 2**62
 _NO_VERSIONS = _Versions(0, ())
 _UNREAD = _History(0, ())
 
@@ -199,6 +211,22 @@ class CatalogReads:
     @_reading
     def epoch_totals(self, source_id: int) -> EpochTotals:
         return EpochTotals(*map(int, self._driver.query(_TOTALS, source_id)[0]))
+
+    @_reading
+    def advances(self, owner_id: int, since: int = 0, until: int | None = None) -> tuple[AdvanceRecord, ...]:
+        found = self._driver.query(_ADVANCES, owner_id, since, _LATEST if until is None else until)
+        return tuple([rows.advance_record(row, self._decoded(row[-1])) for row in found])
+
+    @_reading
+    def last_advance(self, owner_id: int) -> int:
+        return int(
+            self._driver.query("SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?", owner_id)[0][0]
+        )
+
+    @_reading
+    def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
+        found = self._driver.query(_MANIFESTS, owner_id, _LATEST if until is None else until)
+        return tuple(rows.manifest_record(row) for row in found)
 
     @_reading
     def savepoints(self) -> tuple[SavepointRecord, ...]:

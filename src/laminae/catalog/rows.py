@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog.model import (
+    AdvanceRecord,
     EpochRecord,
     HistoryRow,
+    ManifestRecord,
     PendingRecord,
     PendingState,
     SavepointRecord,
@@ -153,7 +155,7 @@ def pending_record(row: Row, proposed: pa.Schema) -> PendingRecord:
 
 
 def view_record(row: Row) -> ViewRecord:
-    view_id, name, query, emit, option_text, state, problem, read_text, created_at, seq = row
+    view_id, name, query, emit, option_text, state, problem, read_text, created_at, seq, applied = row
     return ViewRecord(
         id=view_id,
         name=name,
@@ -165,7 +167,17 @@ def view_record(row: Row) -> ViewRecord:
         reads=tuple((relation, tuple(ids)) for relation, ids in json.loads(read_text)),
         created_at=instant(created_at),
         definition_seq=seq,
+        applied=applied,
     )
+
+
+def advance_record(row: Row, changelog: pa.Schema) -> AdvanceRecord:
+    epoch, files, count, anomalies, dropped, _ = row
+    return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, changelog)
+
+
+def manifest_record(row: Row) -> ManifestRecord:
+    return ManifestRecord(*row)
 
 
 def sink_record(row: Row) -> SinkRecord:

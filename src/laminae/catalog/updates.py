@@ -134,11 +134,16 @@ class PutView:
 
 @dataclass(frozen=True, slots=True)
 class SetViewState:
-    """Fails with ConcurrentChange when the view was dropped or replaced."""
+    """Fails with ConcurrentChange when the view was dropped or replaced, unless `if_there` says that it may have been.
+
+    `applied` is the epoch up to which a view that is not live has everything; None leaves it as it is.
+    """
 
     view_id: int
     state: str
     problem: str | None = None
+    applied: int | None = None
+    if_there: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,39 @@ class CommitEpoch:
     dead_letters: int = 0
     dead_letter_segment: str | None = None
     replays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NextEpoch:
+    """A number for an epoch that has no Spark batch behind it: the backfill of a view, a tick of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceOwner:
+    """What the epoch of this commit did to a view, or to the table of a source. It stands behind that epoch.
+
+    `manifests` are (operator, shard, manifest) of the state that changed, `files` the changelog below the home. Fails
+    with ConcurrentChange unless the last epoch that did something to it is `expected`. A dropped owner gets nothing.
+    """
+
+    owner_id: int
+    name: str
+    expected: int
+    manifests: tuple[tuple[str, int, str], ...]
+    files: tuple[str, ...]
+    rows: int
+    schema: pa.Schema
+    anomalies: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptState:
+    """A view takes over the state that another had, for these operators: its definition has not changed in them."""
+
+    owner_id: int
+    former_id: int
+    operators: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +293,9 @@ CatalogUpdate = (
     | SetSinkProgress
     | DropObject
     | CommitEpoch
+    | NextEpoch
+    | AdvanceOwner
+    | AdoptState
     | SetPosition
     | PutSavepoint
     | DropSavepoint

@@ -73,13 +73,15 @@ def put_view(update: PutView, writing: Writing) -> int:
 
 def set_view_state(update: SetViewState, writing: Writing) -> int:
     changed = writing.transaction.execute(
-        "UPDATE views SET state = ?, problem = ?, definition_seq = ? WHERE id = ? AND dropped_at IS NULL",
+        """UPDATE views SET state = ?, problem = ?, definition_seq = ?, applied = coalesce(?, applied)
+           WHERE id = ? AND dropped_at IS NULL""",
         update.state,
         optional_text(update.problem),
         writing.counters.definition_seq,
+        update.applied,
         update.view_id,
     )
-    if not changed:
+    if not changed and not update.if_there:
         raise _gone("The view", update.view_id)
     return 0
 

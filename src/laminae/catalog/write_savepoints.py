@@ -42,6 +42,13 @@ def rewind(update: Rewind, writing: Writing) -> int:
     (epoch,) = found[0]
     writing.transaction.execute("DELETE FROM epochs WHERE epoch > ?", epoch)
     writing.transaction.execute("DELETE FROM savepoints WHERE epoch > ?", epoch)
+    writing.transaction.execute("DELETE FROM advances WHERE epoch > ?", epoch)
+    writing.transaction.execute("DELETE FROM manifests WHERE epoch > ?", epoch)
+    # A view that was made later has none of its state left, and begins anew.
+    writing.transaction.execute(
+        """UPDATE views SET state = 'creating', problem = NULL, applied = 0
+           WHERE dropped_at IS NULL AND id NOT IN (SELECT owner_id FROM advances)"""
+    )
     writing.transaction.execute("UPDATE epochs SET replayed_by = NULL WHERE replayed_by > ?", epoch)
     # What a sink has delivered may be ahead of its progress, so each takes back what is after the savepoint.
     writing.transaction.execute(

@@ -27,6 +27,8 @@ class Writing:
     counters: Counters
     # What a source's definition_seq was before this commit touched it: two updates of one commit do not conflict.
     found_seq: dict[int, int] = field(default_factory=dict)
+    # The epoch that this commit makes, if it makes one.
+    epoch: int | None = None
 
     def next_object_id(self) -> int:
         self.counters.object_id += 1
@@ -38,7 +40,8 @@ class Writing:
 
     def next_epoch(self) -> int:
         self.counters.epoch += 1
-        return self.counters.epoch
+        self.epoch = self.counters.epoch
+        return self.epoch
 
     def live_source(self, source_id: int, source_name: str, expected: int) -> tuple[int, int]:
         """(version, definition_seq as found before this commit); ConcurrentChange when the source is dropped."""

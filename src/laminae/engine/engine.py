@@ -285,7 +285,8 @@ class Engine:
 def _resume(view: ViewRecord) -> Plan:
     if view.state != "failed":
         return Plan("resume view", view.name, Outcome.NOTHING, notes=(f"the view is {view.state}, not failed",))
-    return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "live"),))
+    # It catches up from where it stopped before it is live.
+    return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "creating"),))
 
 
 def _found(found: FoundSchema, trigger: EvolutionTrigger) -> Proposal:

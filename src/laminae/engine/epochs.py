@@ -119,13 +119,24 @@ class SourceMemory:
         if has_stamps(source):
             numbers |= {source.version, *self.stamps}
         wanted = [version for version in self.versions if version.version in numbers]
-        places = tuple(int(items.start if version.position is None else version.position) for version in wanted)
+        # A single version holds wherever a record stands.
+        placed = wanted if len(wanted) > 1 else ()
+        places = tuple(int(items.start if version.position is None else version.position) for version in placed)
         key = (source.version, source.options, tuple(numbers), places)
-        if key not in self._tables:
+        tables = self._tables
+        if key not in tables:
             # The last one too: a crash replay or an epoch that runs again asks for it.
-            self._tables = dict([*self._tables.items()][-1:])
-            self._tables[key] = decoder_table(source, self.versions, wanted, items.start)
-        return self._tables[key]
+            tables = dict([*tables.items()][-1:])
+            tables[key] = decoder_table(source, self.versions, wanted, items.start)
+            self._tables = tables
+        return tables[key]
+
+    def ahead(self, source: SourceRecord, versions: Sequence[VersionRecord], items: range) -> DecoderTable:
+        """The table that the next epoch will ask for if it is planned with these; any thread may call it."""
+        other = SourceMemory(tuple(versions)[: source.version], self.stamps[-MOST_STAMPS:], _tables=dict(self._tables))
+        table = other.table(source, items)
+        self._tables = other._tables
+        return table
 
 
 def in_force(versions: Sequence[VersionRecord], items: range) -> set[int]:

@@ -57,13 +57,17 @@ from laminae.errors.streams import (
 )
 from laminae.errors.views import (
     AggregateOverflow,
+    ChangelogExpired,
     InvalidChangeEvent,
     RunDamaged,
     StateIncompatible,
     ValueOverflow,
+    ViewNotReady,
 )
 
 __all__ = [
+    "ViewNotReady",
+    "ChangelogExpired",
     "ERRORS",
     "AggregateOverflow",
     "CatalogCorrupt",

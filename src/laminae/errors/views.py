@@ -43,3 +43,19 @@ class InvalidChangeEvent(LaminaeError, ValueError):
         "The change event cannot be read at {path}: {problem}",
         "Send Debezium events as JSON, with or without their schema; op is one of {operations}.",
     )
+
+
+class ViewNotReady(LaminaeError):
+    code = "VIEW_NOT_READY"
+    row = ErrorRow(
+        "Materialized view {view} is {state}: {problem}",
+        "Run the pipeline until it is live (SHOW VIEWS); resume a failed one with ALTER MATERIALIZED VIEW ... RESUME.",
+    )
+
+
+class ChangelogExpired(LaminaeError):
+    code = "CHANGELOG_EXPIRED"
+    row = ErrorRow(
+        "The changes of {view} are kept from epoch {first} on, those since epoch {since} were asked for",
+        "Read the view itself and its changes from there, or set a longer changelog_retention.",
+    )

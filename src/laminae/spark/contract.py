@@ -48,10 +48,14 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class QuickRows:
-    """The rows of a range if it has no record that needs a closer look; `refused` says so when they are written."""
+    """The rows of a range if it has no record that needs a closer look; `refused` says so when they are written.
+
+    `count` then says how many there are.
+    """
 
     frame: DataFrame
     refused: Callable[[], bool]
+    count: Callable[[], int]
 
 
 class SourceLog(Protocol):
@@ -87,6 +91,10 @@ class SourceLog(Protocol):
 
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         """The rows of a range by a shorter way than `decoded`, None where there is none."""
+        ...
+
+    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
+        """Do ahead what `quick_rows` would do for the first range read with this table. It decides nothing."""
         ...
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

@@ -22,7 +22,7 @@ from laminae.spark.expression import FALSE, ZERO, Expression, call, cases, colum
 from laminae.spark.json_checks import REASON, REASONS, UNKNOWN_FIELDS, depth_of, exact_check, field_types
 from laminae.spark.project import keeps_every_column, project_columns, violations
 from laminae.spark.record import RecordFields, record_fields
-from laminae.spark.suspects import SEEN, Accounts, accounts, is_clean, seen_columns
+from laminae.spark.suspects import FOUND, SEEN, Accounts, accounts, is_clean, seen_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,8 +96,9 @@ def _stages(spark: SparkSession, table: DecoderTable, exactly: bool) -> Sequence
         for i, decoder in enumerate(table.decoders)
     ]
     is_known = VERSION_OF.is_one_of([decoder.version for decoder in table.decoders])
-    is_suspect = is_known & ~is_clean(TEXT, SEEN, _accounts(readings))
-    stages = _parsed(spark, table, readings)
+    found = _accounts(readings)
+    is_suspect = is_known & ~is_clean(TEXT, SEEN, found)
+    stages = [*_parsed(spark, table, readings), Columns(spark).add(STAR).add(found.keys, FOUND.sql)]
     closer: Sequence[Expression] = [when(is_suspect, literal(REASONS["suspect"]))]
     unknown = FALSE
     if exactly:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,17 +21,19 @@ from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_repl
 from laminae.engine.evolution import rejection
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
+from laminae.engine.view_order import connected
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.logs import open_log
+from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
-from laminae.spark.offsets import range_of
+from laminae.spark.offsets import range_of, time_of
 from laminae.spark.tables import dead_letter_records
+from laminae.spark.views.run import NOTHING, EpochViews, Outcome, ViewRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +59,7 @@ class Written:
     rows: int
     has_errors: bool
     has_unknown: bool
+    views: Outcome = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,25 @@ class EpochRunner:
     _closed: set[int] = field(default_factory=set)
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
-    def between_epochs(self, source_id: int) -> AbstractContextManager[object]:
-        """While it is held, no epoch of the source is planned, running or being committed."""
-        return self._locks[source_id]
+    @contextmanager
+    def between_epochs(self, source_id: int) -> Iterator[None]:
+        """While it is held, no epoch of the source is planned, running or being committed.
+
+        Nor is one of a source that a view connects with it: their epochs take turns.
+        """
+        while True:
+            group = self._group(source_id)
+            with ExitStack() as held:
+                for each in group:
+                    held.enter_context(self._locks[each])
+                if self._group(source_id) == group:
+                    yield
+                    return
+
+    def _group(self, source_id: int) -> tuple[int, ...]:
+        sources = self.catalog.sources()
+        own = next((source for source in sources if source.id == source_id), None)
+        return (source_id,) if own is None else connected(own, sources, self.catalog.views())
 
     def close(self, source_id: int) -> None:
         """Returns when no epoch of the source is under way; none begins any more."""
@@ -116,17 +136,19 @@ class EpochRunner:
         memory = self._memories[source_id]
         memory.settle()
         items = range(log.item(span.start), log.item(span.end))
+        time = time_of(self.storage.checkpoint(source.id), source.name, batch_id)
         for rounds_left in reversed(range(MOST_ROUNDS)):
             plan = self._plan(source, memory, batch_id, span, items)
+            views = self._views(spark, source, time)
             faults.reach("epoch planned")
             quick = None if memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
             if quick is not None:
-                written = self._write_quickly(plan, quick)
+                written = self._write_quickly(plan, quick, views)
                 if not written.has_errors:
                     return self._commit(plan, None, written)
                 memory.look_closer(batch_id)
             decoded = log.decoded(spark, span, plan.table)
-            written = self._write_rows(plan, decoded.records)
+            written = self._write_rows(plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
             if not rounds_left or not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
@@ -136,6 +158,14 @@ class EpochRunner:
             faults.reach("schema evolved")
             source = self.engine.source(source_name)
         return self._commit(plan, decoded.records, written)
+
+    def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
+        """Plan ahead what the next epoch of a source will need when its definition has changed."""
+        log = open_log(source, str(self.storage.home))
+        last = self.catalog.last_batch(source.id)
+        first = log.item(log.initial() if last is None else last.end_offsets)
+        table = self._memories[source.id].ahead(source, self.catalog.versions(source.id), range(first, first + 1))
+        log.make_ready(spark, table)
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
@@ -148,7 +178,7 @@ class EpochRunner:
             plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
             decoded = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table).records
-            written = self._write_rows(plan, decoded)
+            written = self._write_rows(plan, decoded, self._views(spark, source, _microseconds(self.clock())))
             number = self._commit(plan, decoded, written)
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
@@ -168,35 +198,55 @@ class EpochRunner:
             problem = f"Spark is at {spark}, the catalog at {catalog}"
             raise CheckpointDiverged(batch=batch_id, source=source.name, problem=problem)
 
-    def _write_quickly(self, plan: EpochPlan, quick: QuickRows) -> Written:
-        """One job: the rows to their segment, or only counted where nobody reads them."""
-        segment, rows = self._write(plan, quick.frame)
+    def _views(self, spark: SparkSession, source: SourceRecord, time: int) -> EpochViews:
+        """The views that the epoch takes along, as they are now."""
+        runner = ViewRunner(self.catalog, self.storage)
+        states = runner.live(source)
+        return EpochViews(runner, spark, source.name, states, runner.place(spark, time) if states else None)
+
+    def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
+        """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
+        segment, rows, outcome = self._write(plan, quick.frame, views)
         refused = quick.refused()
         if refused and segment is not None:
             self.storage.remove(segment)
-        return Written(segment, rows, refused, False)
+        return Written(segment, quick.count() if rows is None else rows, refused, False, outcome)
 
-    def _write_rows(self, plan: EpochPlan, decoded: DataFrame) -> Written:
+    def _write_rows(self, plan: EpochPlan, decoded: DataFrame, views: EpochViews) -> Written:
         """The same with a closer look at every record that needs one, and what is seen beside."""
         observation = Observation()
         seen = decoded.observe(
             observation,
             F.max(F.col(ERROR).isNotNull()).alias("errors"),
             F.max(F.col(UNKNOWN)).alias("unknown"),
+            F.count_if(F.col(ERROR).isNull()).alias("rows"),
         )
-        segment, rows = self._write(plan, seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*"))
+        segment, rows, outcome = self._write(plan, seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*"), views)
         found = observation.get
-        return Written(segment, rows, bool(found["errors"]), bool(found["unknown"]))
+        counted = found["rows"] if rows is None else rows
+        return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome)
 
-    def _write(self, plan: EpochPlan, rows: DataFrame) -> tuple[str | None, int]:
-        if not plan.has_readers:
+    def _write(self, plan: EpochPlan, rows: DataFrame, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
+        """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
+        if not plan.has_readers and not views.states:
             counted = rows.count()
             faults.reach("rows written")
-            return None, counted
-        segment = self.storage.new_segment(plan.source.id, "segments")
-        rows.write.mode("errorifexists").parquet(self.storage.path(segment))
+            return None, counted, NOTHING
+        segment, count = None, None
+        if plan.has_readers or views.reads > 1:
+            segment = self.storage.new_segment(plan.source.id, "segments")
+            path = self.storage.path(segment)
+            rows.write.mode("errorifexists").parquet(path)
+            count = self.storage.rows(segment)
+            if views.states:
+                # Rather than decode everything once more for each reader.
+                rows = rows.sparkSession.read.schema(rows.schema).parquet(literal_path(path))
         faults.reach("rows written")
-        return segment, self.storage.rows(segment)
+        if not views.states:
+            return segment, count, NOTHING
+        outcome = views.run(rows)
+        faults.reach("views computed")
+        return segment, count, outcome
 
     def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether records were refused only because the table lacks their versions: then the epoch runs again."""
@@ -245,9 +295,10 @@ class EpochRunner:
             dead_letter_segment=dead_segment,
             replays=plan.replays,
         )
-        committed = self.catalog.commit([*plan.positions, update], lease_token=self.lease_token)
+        updates = [*plan.positions, update, *written.views.updates]
+        committed = self.catalog.commit(updates, lease_token=self.lease_token)
         faults.reach("epoch committed")
-        return committed.ids[-1]
+        return committed.ids[len(plan.positions)]
 
     def _write_dead_letters(self, plan: EpochPlan, decoded: DataFrame) -> tuple[str, int]:
         """A second, small job, only for epochs that have some."""
@@ -268,3 +319,7 @@ class EpochRunner:
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count
+
+
+def _microseconds(instant: datetime) -> int:
+    return int(instant.timestamp() * 1_000_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -22,6 +23,7 @@ from laminae.spark.metrics import OnMetric, ProgressListener, listening
 from laminae.spark.offsets import refuse_divergence
 from laminae.spark.outlets import Outlets
 from laminae.spark.running import SourceStatus, SourceStream
+from laminae.spark.views.advance import Advancer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from laminae.engine.engine import Engine
     from laminae.spark.storage import Storage
 
+LOG = logging.getLogger(__name__)
 WATCH_SECONDS = 0.2
 TELL_SECONDS = 1.0
 
@@ -60,6 +63,7 @@ class Pipeline:
     _lease: HeldLease = field(init=False)
     _runner: EpochRunner = field(init=False)
     _outlets: Outlets = field(init=False)
+    _advancer: Advancer = field(init=False)
     _streams: dict[int, SourceStream] = field(default_factory=dict)
     _problem: LaminaeError | None = None
     _told: dict[int, str | None] = field(default_factory=dict)
@@ -73,6 +77,7 @@ class Pipeline:
         self._jvm = jvm_pid(self.spark)
         self._lease = take_lease(self.catalog, self._jvm, now)
         self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now, self.on_metric)
+        self._advancer = Advancer(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         return self
 
@@ -83,6 +88,8 @@ class Pipeline:
             with self._telling_of_a_dead_jvm():
                 if self.on_metric is not None:
                     self._listener = listening(self.spark, self.on_metric, self._source_of)
+                # A view that can be live before the first epoch sees every epoch as it comes.
+                self._advancer.pump(self.spark)
                 self._follow_definitions()
         except BaseException:
             self.stop()
@@ -95,9 +102,11 @@ class Pipeline:
         """Return when everything that is there now has been committed and delivered. Raises what stopped a source."""
         with self._telling_of_a_dead_jvm():
             self._follow_definitions()
+            self._advancer.pump(self.spark)
             for stream in self._running():
                 stream.process_all_available()
             # What the others have committed is delivered, whatever stopped one of them.
+            self._advancer.pump(self.spark)
             self._outlets.pump(self.spark)
             self.raise_problems()
 
@@ -107,8 +116,23 @@ class Pipeline:
             for stream in self._running():
                 stream.await_termination()
             # What the others have committed is delivered, whatever stopped one of them.
+            self._advancer.pump(self.spark)
             self._outlets.pump(self.spark)
             self.raise_problems()
+
+    def make_ready(self) -> None:
+        """Plan the next epochs of sources whose schema has changed, so that they need not wait for it."""
+        for source in self.catalog.sources():
+            with self._lock:
+                stream = self._streams.get(source.id)
+                if stream is None or stream.planned == source.version or not stream.is_active:
+                    continue
+                stream.planned = source.version
+            try:
+                self._runner.make_ready(self.spark, source)
+            except (LaminaeError, PySparkException, Py4JError, OSError) as problem:
+                # It only saves time: the epoch that needs it meets the same problem, and says so.
+                LOG.info("the next epoch of %s is not planned ahead: %s", source.name, problem)
 
     def replay(self, source: str) -> Replayed:
         """Put the dead letters of a source through again, after a fix."""
@@ -120,6 +144,10 @@ class Pipeline:
     def status(self) -> tuple[SourceStatus, ...]:
         with self._telling_of_a_dead_jvm():
             return tuple(self._status(source) for source in self.catalog.sources())
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set() or self._ended() is not None
 
     def is_running(self) -> bool:
         """Whether anything can still happen: a source runs, waits to be tried again, or may yet be created."""
@@ -211,6 +239,8 @@ class Pipeline:
         seq = self.catalog.definition_seq()
         if seq != seen:
             self._follow_definitions()
+            self.make_ready()
+            self._advancer.pump(self.spark)
         for stream in self._running():
             if self.interval is not None and stream.is_due(now()):
                 self._launch(stream)

@@ -40,9 +40,13 @@ class SourceStatus:
 
 @dataclass(slots=True)
 class SourceStream:
-    """`problem` is what keeps it from running, in our words. A source that cannot be read is tried again at `due`."""
+    """`problem` is what keeps it from running, in our words. A source that cannot be read is tried again at `due`.
+
+    `planned` is the schema version that its epochs are planned for already.
+    """
 
     source: SourceRecord
+    planned: int = 0
     log: SourceLog | None = None
     query: StreamingQuery | None = None
     problem: LaminaeError | None = None

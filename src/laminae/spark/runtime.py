@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from laminae.catalog.location import find_home
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
-from laminae.errors import InvalidOption, NotAvailable
+from laminae.engine.view_order import LIVE
+from laminae.errors import ChangelogExpired, InvalidOption, NotAvailable, ViewNotReady
 from laminae.spark.collection import collect
 from laminae.spark.lease import refuse_if_held, take_lease
 from laminae.spark.logs.push import append
@@ -21,14 +23,19 @@ from laminae.spark.savepoints import restore
 from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import dead_letters, source_table
+from laminae.spark.types import arrow_schema
+from laminae.spark.views.reading import changelog, table_of
+from laminae.spark.views.tasks import TIMESTAMP
+from laminae.views.kernels.changelog import OP, WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from sqlglot import exp
 
-    from laminae.catalog.model import SourceRecord
+    from laminae.catalog.model import AdvanceRecord, SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.collection import Removal
     from laminae.engine.engine import Engine
@@ -49,6 +56,7 @@ class Runtime:
     config: Mapping[str, str]
     given: SparkSession | None = None
     _spark: SparkSession | None = None
+    _pipeline: Pipeline | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -84,7 +92,13 @@ class Runtime:
 
     def start(self, interval: str | None, on_metric: OnMetric | None = None) -> Pipeline:
         refuse_if_held(self.catalog, now())
-        return Pipeline(self.spark, self.catalog, self.engine, self.storage, interval, on_metric).start()
+        self._pipeline = Pipeline(self.spark, self.catalog, self.engine, self.storage, interval, on_metric).start()
+        return self._pipeline
+
+    def definitions_changed(self) -> None:
+        """Tell the pipeline that runs in this process, so that its next epoch finds itself planned."""
+        if self._pipeline is not None and not self._pipeline.is_stopped:
+            self._pipeline.make_ready()
 
     def run(self) -> None:
         """Everything that is there now, then return."""
@@ -105,6 +119,22 @@ class Runtime:
     def dead_letters(self, source: str) -> DataFrame:
         found = dead_letters(self.spark, self.catalog, self.storage)
         return found.where(F.col("source_name") == source).drop("source_name")
+
+    def changes(self, view: ViewRecord, since: int) -> pa.Table:
+        """The changelog of a view, from its files; no Spark is needed."""
+        known = self.catalog.advances(view.id)
+        if known and since < known[-1].epoch and since < (first := _first_kept(known)):
+            raise ChangelogExpired(view=view.name, first=first, since=since)
+        if known:
+            return changelog(self.storage, [each for each in known if each.epoch > since], known[-1].schema)
+        if view.state != LIVE:
+            raise ViewNotReady(view=view.name, state=view.state, problem=view.problem or "it is being filled")
+        return changelog(self.storage, (), arrow_schema(self._changes_schema(view)))
+
+    def _changes_schema(self, view: ViewRecord) -> StructType:
+        own = StructType().add(OP, StringType()).add(WEIGHT, LongType()).add(TIMESTAMP, TimestampType())
+        fields = table_of(self.spark, self.catalog, self.storage, view).schema.fields
+        return StructType([*own.fields, *fields])
 
     def repair(self, source: SourceRecord) -> int | None:
         """Rebuild the checkpoint of a source; needs the lease, but no Spark."""
@@ -129,8 +159,17 @@ class Runtime:
         return run_query(self.spark, query, {key: self._relation(*key) for key in relations})
 
     def _relation(self, schema: str, name: str) -> DataFrame:
+        view = self.catalog.view(name) if schema.casefold() != CATALOG else None
+        if view is not None:
+            return table_of(self.spark, self.catalog, self.storage, view)
         if schema.casefold() != CATALOG:
             return source_table(self.spark, self.catalog, self.storage, self.engine.source(name))
         if name.casefold() == "dead_letters":
             return dead_letters(self.spark, self.catalog, self.storage)
         return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))
+
+
+def _first_kept(advances: Sequence[AdvanceRecord]) -> int:
+    """The epoch from which on every change is still there: those that were collected have rows and no files."""
+    gone = [place for place, each in enumerate(advances) if each.rows and not each.files]
+    return 0 if not gone else advances[gone[-1]].epoch

@@ -47,12 +47,21 @@ EPOCHS = pa.schema(
 
 
 def source_table(
-    spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord, until: int | None = None
+    spark: SparkSession,
+    catalog: Catalog,
+    storage: Storage,
+    source: SourceRecord,
+    until: int | None = None,
+    since: int = 0,
 ) -> DataFrame:
-    """Every row of the source as of an epoch (its last committed one unless told), under its current schema."""
-    epochs = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
+    """Every row of the source as of an epoch (its last committed one unless told), under its current schema.
+
+    With `since` only those of later epochs.
+    """
+    known = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
+    epochs = [epoch for epoch in known if epoch.epoch > since]
     reading = _Reading(spark, storage, source, catalog.versions(source.id), open_log(source, str(storage.home)))
-    parts = [*reading.batches(epochs), *reading.replays(epochs)]
+    parts = [*reading.batches(epochs), *reading.replays(epochs, known)]
     if not parts:
         return spark.createDataFrame([], spark_schema(source.schema))
     return reduce(DataFrame.unionByName, parts)
@@ -77,9 +86,10 @@ class _Reading:
             for decoded in self._spans(past, span):
                 yield self._rows(past, decoded)
 
-    def replays(self, epochs: Sequence[EpochRecord]) -> Iterator[DataFrame]:
+    def replays(self, epochs: Sequence[EpochRecord], known: Sequence[EpochRecord]) -> Iterator[DataFrame]:
+        """`known` are all that may have dead letters which these epochs have taken."""
         for replay in epochs:
-            taken = [epoch for epoch in epochs if epoch.replayed_by == replay.epoch]
+            taken = [epoch for epoch in known if epoch.replayed_by == replay.epoch]
             if replay.is_replay and taken:
                 past = self._as_of(replay.version)
                 letters = dead_letter_records(self.spark, self.storage, taken).drop("reason")

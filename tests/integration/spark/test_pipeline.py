@@ -226,7 +226,7 @@ def test_relations_join_sources_and_the_catalog(db):
 
 
 def test_what_is_not_ours_and_stops_a_source_is_told_with_its_name(db, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("a surprise")
 
     monkeypatch.setattr("laminae.spark.quick.decode", broken)

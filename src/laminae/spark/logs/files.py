@@ -82,6 +82,10 @@ class FilesLog(NumberedLog):
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return super().quick_rows(spark, span, table) if self.reader is None else None
 
+    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
+        if self.reader is None:
+            super().make_ready(spark, table)
+
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         if self.reader is None:
             return super().decoded_again(letters, table)
@@ -111,6 +115,8 @@ def lines(spark: SparkSession, files: Sequence[FileEntry], columns: Sequence[str
     with reading_many(spark, len(files)):
         # A newline alone ends a line: a carriage return may stand between two tokens of a document.
         text = spark.read.option("lineSep", "\n").text([literal_path(entry.path) for entry in files])
+    if tuple(columns) == ("value",):
+        return text.selectExpr("CAST(value AS BINARY) AS value")
     read = text.select("value", path_of(Expression("_metadata.file_path")).column.alias(PATH))
     raw = {
         "key": F.lit(None).cast("binary"),

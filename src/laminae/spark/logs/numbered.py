@@ -19,7 +19,7 @@ from laminae.spark.json_records import json_records
 from laminae.spark.logs.head import offset_text
 from laminae.spark.logs.stream import log_stream
 from laminae.spark.logs.tails import log_at, open_tail
-from laminae.spark.quick import quick_rows
+from laminae.spark.quick import make_ready, quick_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +80,10 @@ class NumberedLog(ABC):
         if not is_decoded_at_once(table):
             return None
         return quick_rows(spark, table, partial(self.read, spark, span))
+
+    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
+        if is_decoded_at_once(table):
+            make_ready(spark, table)
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         return json_records(as_newest(letters, table), replace(table, has_stamps=True))

@@ -1,0 +1,64 @@
+"""How the state and the changelog of a view, or of a source's table, are written with the epoch that made them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from laminae.catalog.rows import schema_bytes
+from laminae.errors import ConcurrentChange
+
+if TYPE_CHECKING:
+    from laminae.catalog.updates import AdoptState, AdvanceOwner
+    from laminae.catalog.writing import Writing
+
+_IS_LIVE = """SELECT 1 FROM views WHERE id = ? AND dropped_at IS NULL
+              UNION ALL SELECT 1 FROM sources WHERE id = ? AND dropped_at IS NULL"""
+
+
+def advance_owner(update: AdvanceOwner, writing: Writing) -> int:
+    epoch, transaction = writing.epoch, writing.transaction
+    # The epoch was committed before: so was this.
+    if epoch is None or not transaction.query(_IS_LIVE, update.owner_id, update.owner_id):
+        return 0
+    found = transaction.query("SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?", update.owner_id)[0][0]
+    if found != update.expected:
+        raise ConcurrentChange(
+            name=update.name, expected=f"its state of epoch {update.expected}", found=f"that of {found}"
+        )
+    transaction.execute(
+        """INSERT INTO advances (owner_id, epoch, files, row_count, anomalies, dropped, arrow_schema)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        update.owner_id,
+        epoch,
+        json.dumps(update.files),
+        update.rows,
+        update.anomalies,
+        update.dropped,
+        schema_bytes(update.schema),
+    )
+    for operator, shard, manifest in update.manifests:
+        transaction.execute(
+            "INSERT INTO manifests (owner_id, operator, shard, epoch, manifest) VALUES (?, ?, ?, ?, ?)",
+            update.owner_id,
+            operator,
+            shard,
+            epoch,
+            manifest,
+        )
+    return epoch
+
+
+def adopt_state(update: AdoptState, writing: Writing) -> int:
+    for operator in update.operators:
+        writing.transaction.execute(
+            """INSERT INTO manifests (owner_id, operator, shard, epoch, manifest)
+               SELECT ?, m.operator, m.shard, m.epoch, m.manifest FROM manifests m
+               WHERE m.owner_id = ? AND m.operator = ? AND m.epoch = (
+                   SELECT max(o.epoch) FROM manifests o
+                   WHERE o.owner_id = m.owner_id AND o.operator = m.operator AND o.shard = m.shard)""",
+            update.owner_id,
+            update.former_id,
+            operator,
+        )
+    return 0

@@ -1,0 +1,114 @@
+"""New, waiting and resumed views: filled to an epoch while their sources run, caught up between two epochs, then live.
+
+An epoch that was planned before a view is live leaves it out; every later one takes it along. So nothing is missed or
+counted twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laminae.catalog.updates import NextEpoch, SetViewState
+from laminae.engine import faults
+from laminae.engine.options import VIEW_OPTIONS, option
+from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
+from laminae.errors import LaminaeError
+from laminae.spark.views.reading import relation_changes, relation_table, relations_of
+from laminae.spark.views.run import ViewRunner, with_weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import SourceRecord, ViewRecord
+    from laminae.catalog.port import Catalog
+    from laminae.catalog.updates import CatalogUpdate
+    from laminae.spark.storage import Storage
+    from laminae.spark.views.tree import Relations, ViewState
+
+
+@dataclass(frozen=True, slots=True)
+class Advancer:
+    """`between_epochs(source_id)` keeps every source of a group of views from starting an epoch."""
+
+    catalog: Catalog
+    storage: Storage
+    between_epochs: Callable[[int], AbstractContextManager[object]]
+    clock: Callable[[], datetime]
+    lease_token: int | None = None
+
+    def pump(self, spark: SparkSession) -> None:
+        """Bring every view that can be live to it. One that cannot be filled is failed alone."""
+        for name in [view.name for view in in_order(self.catalog.views())]:
+            view = self.catalog.view(name)
+            if view is not None and view.state in (CREATING, WAITING) and self._is_ready(view):
+                self._advance(spark.newSession(), view)
+
+    def _is_ready(self, view: ViewRecord) -> bool:
+        """Whether the views that it reads are live."""
+        reads = inputs_of(view)
+        return all(other.state == LIVE for other in self.catalog.views() if other.name.casefold() in reads)
+
+    def _advance(self, spark: SparkSession, view: ViewRecord) -> None:
+        source = self._source_below(view)
+        try:
+            if view.applied < (last := self.catalog.last_epoch()):
+                self._step(spark, view, last, view.state)
+            with self.between_epochs(source.id):
+                now = self.catalog.view(view.name)
+                if now is not None and now.id == view.id and now.state == view.state and self._is_ready(now):
+                    self._step(spark, now, self.catalog.last_epoch(), LIVE)
+        except LaminaeError as problem:
+            self._commit([SetViewState(view.id, FAILED, str(problem), if_there=True)])
+
+    def _step(self, spark: SparkSession, view: ViewRecord, until: int, state: str) -> None:
+        """Take along what changed up to an epoch: all of it for a view that has nothing yet."""
+        if self._begins_empty(view):
+            self._commit([SetViewState(view.id, state, None, max(until, 1), if_there=True)])
+            return
+        if view.applied and view.applied >= until:
+            self._commit([SetViewState(view.id, state, None, if_there=True)])
+            return
+        runner = ViewRunner(self.catalog, self.storage)
+        own = runner.state(view, self.catalog.sources(), self.catalog.views())
+        place = runner.place(spark, int(self.clock().timestamp() * 1_000_000))
+        outcome = runner.run(spark, [own], self._deltas(spark, view, own, until), place)
+        faults.reach("view filled")
+        if outcome.failures:
+            self._commit([SetViewState(view.id, FAILED, outcome.failures[0].problem, if_there=True)])
+            return
+        done = SetViewState(view.id, state, None, until, if_there=True)
+        self._commit([NextEpoch(), *outcome.updates, done])
+        faults.reach("view advanced")
+
+    def _begins_empty(self, view: ViewRecord) -> bool:
+        return view.applied == 0 and option(view.options, "backfill", VIEW_OPTIONS) == "false"
+
+    def _deltas(self, spark: SparkSession, view: ViewRecord, own: ViewState, until: int) -> Relations:
+        found: Relations = {}
+        for name in relations_of(own):
+            if view.applied == 0:
+                found[name] = with_weight(relation_table(spark, self.catalog, self.storage, name, until))
+            else:
+                found[name] = relation_changes(spark, self.catalog, self.storage, name, view.applied, until)
+        return found
+
+    def _source_below(self, view: ViewRecord) -> SourceRecord:
+        """A source that the view stands on, through other views if need be."""
+        names, waiting = set[str](), [*inputs_of(view)]
+        while waiting:
+            name = waiting.pop()
+            if (source := self.catalog.source(name)) is not None:
+                return source
+            below = self.catalog.view(name)
+            if below is not None and name not in names:
+                names.add(name)
+                waiting += inputs_of(below)
+        raise AssertionError(f"view {view.name} stands on no source")
+
+    def _commit(self, updates: list[CatalogUpdate]) -> None:
+        self.catalog.commit(updates, lease_token=self.lease_token)

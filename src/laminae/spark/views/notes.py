@@ -1,0 +1,57 @@
+"""What a task tells the driver: rows of their own in its output, which the stages behind pass on.
+
+An accumulator would count an attempt that is thrown away; a row comes from the attempt that counts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+NOTE = "_note"
+"""The column of a note's text; NULL in every row that is data."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateNote:
+    """A shard of an operator has new state."""
+
+    owner: int
+    operator: str
+    shard: int
+    manifest: str
+    anomalies: int = 0
+    recovered: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesNote:
+    """A file of an owner's changelog."""
+
+    owner: int
+    file: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureNote:
+    """A view cannot take the epoch. The others can, so nothing is raised in the task."""
+
+    owner: int
+    code: str
+    problem: str
+
+
+Note = StateNote | ChangesNote | FailureNote
+_KINDS: dict[str, type[Note]] = {"state": StateNote, "changes": ChangesNote, "failure": FailureNote}
+
+
+def note_text(note: Note) -> str:
+    kind = next(name for name, made in _KINDS.items() if isinstance(note, made))
+    return json.dumps({"kind": kind, **asdict(note)})
+
+
+def note_of(text: str) -> Note:
+    found = json.loads(text)
+    return _KINDS[found.pop("kind")](**found)

@@ -1,0 +1,102 @@
+"""Views as relations: their rows as of an epoch, from their state, and what changed of them since one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from laminae.engine.view_order import LIVE
+from laminae.errors import ViewNotReady
+from laminae.spark.logs.numbered import literal_path
+from laminae.spark.tables import source_table
+from laminae.spark.types import spark_schema
+from laminae.spark.views.run import ViewRunner, with_weight
+from laminae.spark.views.tasks import TIMESTAMP
+from laminae.spark.views.tree import view_table
+from laminae.views.kernels.changelog import OP, WEIGHT
+from laminae.views.operators import reads_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from laminae.catalog.model import AdvanceRecord, ViewRecord
+    from laminae.catalog.port import Catalog
+    from laminae.spark.storage import Storage
+    from laminae.spark.views.tree import ViewState
+
+EPOCH = "_epoch"
+
+
+def table_of(
+    spark: SparkSession, catalog: Catalog, storage: Storage, view: ViewRecord, until: int | None = None
+) -> DataFrame:
+    """The rows of a view as of an epoch, the last one unless told."""
+    if view.state != LIVE and until is None:
+        raise ViewNotReady(view=view.name, state=view.state, problem=view.problem or "it is being filled")
+    runner = ViewRunner(catalog, storage)
+    state = runner.state(view, catalog.sources(), catalog.views(), until)
+    tables = {name: relation_table(spark, catalog, storage, name, until) for name in relations_of(state)}
+    return view_table(spark, state, tables, runner.place(spark))
+
+
+def relations_of(state: ViewState) -> list[str]:
+    """The relations that a view reads, in lower case, each once."""
+    return list(dict.fromkeys(read.relation.casefold() for read in reads_in(state.plan.root)))
+
+
+def relation_table(
+    spark: SparkSession, catalog: Catalog, storage: Storage, name: str, until: int | None = None
+) -> DataFrame:
+    source = catalog.source(name)
+    if source is not None:
+        return source_table(spark, catalog, storage, source, until)
+    view = catalog.view(name)
+    assert view is not None  # a view cannot be dropped while another reads it
+    return table_of(spark, catalog, storage, view, until)
+
+
+def relation_changes(
+    spark: SparkSession, catalog: Catalog, storage: Storage, name: str, since: int, until: int
+) -> DataFrame:
+    """Rows with `_weight`: what changed of a relation after one epoch and up to another."""
+    source = catalog.source(name)
+    if source is not None:
+        return with_weight(source_table(spark, catalog, storage, source, until, since))
+    view = catalog.view(name)
+    assert view is not None  # a view cannot be dropped while another reads it
+    advances = catalog.advances(view.id, since, until)
+    wanted = table_of(spark, catalog, storage, view, until).schema
+    files = [str(storage.home / file) for advance in advances for file in advance.files]
+    if not files:
+        return with_weight(spark.createDataFrame([], wanted))
+    return _changes(spark, files, advances[-1].schema).select(*wanted.names, WEIGHT)
+
+
+def _changes(spark: SparkSession, files: Iterable[str], schema: pa.Schema) -> DataFrame:
+    return spark.read.schema(spark_schema(schema)).parquet(*map(literal_path, files))
+
+
+def changelog(storage: Storage, advances: Iterable[AdvanceRecord], schema: pa.Schema) -> pa.Table:
+    """The changes of these epochs in their order, under the newest schema: `_epoch`, `_op`, `_weight`, `_timestamp`."""
+    own = [pa.field(EPOCH, pa.int64()), *(schema.field(name) for name in (OP, WEIGHT, TIMESTAMP))]
+    rest = [field for field in schema if field.name not in (OP, WEIGHT, TIMESTAMP)]
+    whole = pa.schema([*own, *rest])
+    parts = [_part(storage, advance.epoch, file, whole) for advance in advances for file in advance.files]
+    return pa.concat_tables([whole.empty_table(), *parts])
+
+
+def _part(storage: Storage, epoch: int, file: str, schema: pa.Schema) -> pa.Table:
+    found = pq.read_table(storage.home / file)
+    columns = [
+        pa.repeat(pa.scalar(epoch, pa.int64()), found.num_rows)
+        if field.name == EPOCH
+        else found.column(field.name).cast(field.type)
+        if field.name in found.column_names
+        else pa.nulls(found.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

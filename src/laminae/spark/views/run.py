@@ -1,0 +1,197 @@
+"""The views of an epoch: one Spark job for all of them, and what it asks the catalog to commit with the epoch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.catalog.updates import AdvanceOwner, PutSetting, SetViewState
+from laminae.engine.definitions import view_plan
+from laminae.engine.view_order import FAILED, WAITING, above, live_above
+from laminae.spark.types import arrow_schema
+from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, StateNote, note_of
+from laminae.spark.views.tasks import TIMESTAMP
+from laminae.spark.views.tree import Place, ViewState, view_delta, view_state
+from laminae.trace.spec import WEIGHT
+from laminae.views.kernels.changelog import OP
+from laminae.views.operators import reads_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import SourceRecord, ViewRecord
+    from laminae.catalog.port import Catalog
+    from laminae.catalog.updates import CatalogUpdate
+    from laminae.spark.storage import Storage
+    from laminae.spark.views.notes import Note
+    from laminae.spark.views.tree import Relations
+
+SHARDS = "shards"
+MOST_SHARDS = 64
+# What the plans of views rest on, whatever the session of the user says.
+_OWN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an epoch does to views: updates of its commit, and the views that could not take it."""
+
+    updates: tuple[CatalogUpdate, ...] = ()
+    failures: tuple[FailureNote, ...] = ()
+
+
+NOTHING = Outcome()
+
+
+@dataclass(frozen=True, slots=True)
+class EpochViews:
+    """The views that an epoch of one source takes along, ready to be given its rows."""
+
+    runner: ViewRunner
+    spark: SparkSession
+    source: str
+    states: tuple[ViewState, ...]
+    place: Place | None
+
+    @property
+    def reads(self) -> int:
+        """How often the rows of the source are read."""
+        return len(_readers(self.source, self.states))
+
+    def run(self, rows: DataFrame) -> Outcome:
+        if self.place is None:
+            return NOTHING
+        return self.runner.run(self.spark, self.states, {self.source.casefold(): with_weight(rows)}, self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRunner:
+    """Plans and runs views of a home."""
+
+    catalog: Catalog
+    storage: Storage
+
+    def live(self, source: SourceRecord) -> tuple[ViewState, ...]:
+        """The views that an epoch of this source takes along, each behind those it reads."""
+        views = self.catalog.views()
+        touched = live_above(source.name, views)
+        if not touched:
+            return ()
+        sources = self.catalog.sources()
+        return tuple(self.state(view, sources, views) for view in touched)
+
+    def state(
+        self,
+        view: ViewRecord,
+        sources: Sequence[SourceRecord],
+        views: Sequence[ViewRecord],
+        until: int | None = None,
+    ) -> ViewState:
+        plan = view_plan(view.name, view.query, sources, views)
+        manifests = self.catalog.manifests(view.id, until)
+        return view_state(view.id, view.name, plan, self.catalog.last_advance(view.id), manifests)
+
+    def place(self, spark: SparkSession, time: int = 0) -> Place:
+        """The number of shards is fixed with the first view of a home that runs."""
+        found = self.catalog.settings().get(SHARDS)
+        if found is None:
+            found = str(min(MOST_SHARDS, spark.sparkContext.defaultParallelism))
+            self.catalog.commit([PutSetting(SHARDS, found)])
+        return Place(str(self.storage.home), int(found), time)
+
+    def run(self, spark: SparkSession, states: Sequence[ViewState], deltas: Relations, place: Place) -> Outcome:
+        """One job. `spark` is a session of our own: how its plans shuffle is set here."""
+        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(place.shards)}.items():
+            spark.conf.set(name, value)
+        relations, made = dict(deltas), dict[int, DataFrame]()
+        kept: list[DataFrame] = []
+        for state in states:
+            directory = self.storage.new_segment(state.owner, "changes")
+            frame = view_delta(state, relations, place, directory)
+            if frame is None:
+                continue
+            if len(_readers(state.name, states)) > 1:
+                frame = frame.persist()
+                kept.append(frame)
+            made[state.owner] = frame
+            relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
+        try:
+            notes = _collected([made[s.owner] for s in states if s.owner in made and not _readers(s.name, states)])
+        finally:
+            for frame in kept:
+                frame.unpersist()
+        return self._outcome(states, made, notes)
+
+    def _outcome(self, states: Sequence[ViewState], made: Mapping[int, DataFrame], notes: Iterable[Note]) -> Outcome:
+        by_owner: defaultdict[int, list[Note]] = defaultdict(list)
+        for note in notes:
+            by_owner[note.owner].append(note)
+        failures = {note.owner: note for found in by_owner.values() for note in found if isinstance(note, FailureNote)}
+        updates: list[CatalogUpdate] = []
+        views = self.catalog.views()
+        stopped = set(failures)
+        for state in states:
+            if state.owner in failures:
+                waiting = [view for view in above(state.name, views) if view.id not in failures]
+                stopped |= {view.id for view in waiting}
+                updates += self._stopped(failures[state.owner], state, waiting)
+            elif state.owner in made and state.owner not in stopped:
+                updates += _advanced(state, made[state.owner], by_owner[state.owner])
+        return Outcome(tuple(updates), tuple(failures.values()))
+
+    def _stopped(self, failure: FailureNote, state: ViewState, waiting: Sequence[ViewRecord]) -> list[CatalogUpdate]:
+        """A view that cannot take an epoch stays at the one before, and those that read it with it."""
+        last = self.catalog.last_epoch()
+        own = SetViewState(state.owner, FAILED, failure.problem, last, if_there=True)
+        told = f"it waits for {state.name}"
+        return [own, *(SetViewState(view.id, WAITING, told, last, if_there=True) for view in waiting)]
+
+
+def _advanced(state: ViewState, frame: DataFrame, notes: Sequence[Note]) -> list[CatalogUpdate]:
+    kept = [note for note in notes if isinstance(note, StateNote)]
+    changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
+    shards = [(note.operator, note.shard) for note in kept]
+    if len(set(shards)) != len(shards):
+        raise AssertionError(f"a shard of view {state.name} was computed in two tasks: {sorted(shards)}")
+    if not kept and not changes:
+        return []
+    return [
+        AdvanceOwner(
+            owner_id=state.owner,
+            name=state.name,
+            expected=state.expected,
+            manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
+            files=tuple(note.file for note in changes),
+            rows=sum(note.rows for note in changes),
+            schema=arrow_schema(frame.drop(NOTE).schema),
+            anomalies=sum(note.anomalies - note.recovered for note in kept),
+            dropped=sum(note.dropped for note in kept),
+        )
+    ]
+
+
+def _readers(relation: str, states: Sequence[ViewState]) -> list[ViewState]:
+    name = relation.casefold()
+    return [other for other in states for read in reads_in(other.plan.root) if read.relation.casefold() == name]
+
+
+def _collected(frames: Sequence[DataFrame]) -> tuple[Note, ...]:
+    """The notes of all frames; those that came by two ways are one."""
+    if not frames:
+        return ()
+    notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
+    return tuple(note_of(text) for text in dict.fromkeys(row[NOTE] for row in notes.collect()))
+
+
+def with_weight(rows: DataFrame, weight: int = 1) -> DataFrame:
+    return rows.withColumn(WEIGHT, F.lit(weight).cast("bigint"))

@@ -1,0 +1,261 @@
+"""The operator tree of a view as Spark plans: over deltas in an epoch, and as a table when somebody asks for its rows.
+
+A delta has the operator's columns, `_weight`, and behind a stateful operator `_note` (see `notes`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.spark.types import arrow_type, spark_schema
+from laminae.spark.views.grouping import aggregate_over, grouped
+from laminae.spark.views.notes import NOTE
+from laminae.spark.views.tasks import AggregateShard, Emit, EmitStage, ShardRows, out_schema
+from laminae.trace.spec import WEIGHT
+from laminae.views.kernels.changelog import OP
+from laminae.views.kernels.distinct import distinct
+from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
+from laminae.views.planner import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import ManifestRecord
+    from laminae.views.kernels.aggregates import Aggregate
+    from laminae.views.operators import Operator, ViewPlan
+
+WINDOW_END = "_window_end"
+Relations = dict[str, DataFrame]
+"""By the name of a source or view, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewState:
+    """What a view is and has: its plan, its id, its state by operator and shard, and where that was last changed."""
+
+    owner: int
+    name: str
+    plan: ViewPlan
+    expected: int = 0
+    manifests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+
+
+def view_state(owner: int, name: str, plan: ViewPlan, expected: int, manifests: Sequence[ManifestRecord]) -> ViewState:
+    found: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for each in manifests:
+        found[each.operator][each.shard] = each.manifest
+    return ViewState(owner, name, plan, expected, dict(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when the tasks of an epoch write: the home, shards of its views, and the time in microseconds."""
+
+    home: str
+    shards: int
+    time: int
+
+
+def view_delta(view: ViewState, deltas: Relations, place: Place, directory: str) -> DataFrame | None:
+    """What an epoch changes of a view, written to `directory` as it passes; None when it reads nothing of the epoch."""
+    root, window = view.plan.root, view.plan.window
+    emit = Emit(
+        owner=view.owner,
+        home=place.home,
+        directory=directory,
+        columns=tuple((name, name) for name in root.columns),
+        key=view.plan.key,
+        time=place.time,
+        window_end=None if window is None else WINDOW_END,
+    )
+    building = _Deltas(view, deltas, place)
+    fused = _plain_columns(root)
+    if isinstance(root, Linear) and fused is not None and isinstance(root.input, GroupBy):
+        end = None if window is None else window.end
+        return building.kept(root.input, replace(emit, columns=fused, window_end=end))
+    if isinstance(root, Distinct) and window is None:
+        return building.kept(root, emit)
+    if isinstance(root, Linear) and window is not None and window.end in root.input.columns:
+        root = replace(root, expressions=(*root.expressions, Named(WINDOW_END, quoted(window.end))))
+    else:
+        emit = replace(emit, window_end=None)
+    frame = building.delta(root)
+    if frame is None:
+        return None
+    fields = tuple(_fields(frame))
+    stage = EmitStage(emit, tuple(each for each in fields if each.name not in (WEIGHT, NOTE)))
+    shown = [each for each in stage.fields if each.name != WINDOW_END]
+    return frame.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
+
+
+def view_table(spark: SparkSession, view: ViewState, tables: Relations, place: Place) -> DataFrame:
+    """The rows that a view has in this state. Relations are read only where no state stands before them."""
+    return _Tables(spark, view, tables, place).table(view.plan.root)
+
+
+def operator_id(operator: GroupBy | Distinct) -> str:
+    """The same for operators that keep the same: what they read, how it is filtered, and the expressions of the keys.
+
+    Of the arguments of aggregates it says nothing, as these are known by ids of their own.
+    """
+    return hashlib.sha256(repr(_essence(operator)).encode()).hexdigest()[:16]
+
+
+def _essence(operator: Operator) -> tuple[object, ...]:
+    match operator:
+        case Read(relation=relation):
+            return ("read", relation.casefold())
+        case Linear(input=below, expressions=expressions, condition=condition):
+            return ("linear", _essence(below), tuple((each.name, each.sql) for each in expressions), condition)
+        case UnionAll(inputs=inputs):
+            return ("union", *map(_essence, inputs))
+        case GroupBy(input=Linear() as below, keys=keys):
+            own = tuple((each.name, each.sql) for each in below.expressions if each.name in keys)
+            return ("group", _essence(below.input), own, below.condition)
+        case GroupBy(input=below, keys=keys):
+            return ("group", _essence(below), keys)
+        case Distinct(input=below):
+            return ("distinct", _essence(below))
+
+
+def stateful(operator: Operator) -> tuple[GroupBy | Distinct, ...]:
+    """Every operator of a tree that keeps state."""
+    match operator:
+        case Read():
+            return ()
+        case UnionAll(inputs=inputs):
+            return tuple(found for each in inputs for found in stateful(each))
+        case Linear(input=below):
+            return stateful(below)
+        case GroupBy(input=below) | Distinct(input=below):
+            return (operator, *stateful(below))
+
+
+@dataclass(frozen=True, slots=True)
+class _Deltas:
+    view: ViewState
+    deltas: Relations
+    place: Place
+
+    def delta(self, operator: Operator) -> DataFrame | None:
+        match operator:
+            case Read(relation=relation):
+                found = self.deltas.get(relation.casefold())
+                return None if found is None else _selected(found, operator.columns)
+            case Linear(input=below):
+                frame = self.delta(below)
+                return None if frame is None else _linear(frame, operator)
+            case UnionAll(inputs=inputs):
+                parts = [part for part in map(self.delta, inputs) if part is not None]
+                return _union(parts, operator.columns) if parts else None
+            case GroupBy() | Distinct():
+                return self.kept(operator, None)
+
+    def kept(self, operator: GroupBy | Distinct, emit: Emit | None) -> DataFrame | None:
+        """A stateful operator: added up by the JVM, then its kernel on each shard, which may emit as well."""
+        frame = self.delta(operator.input)
+        if frame is None:
+            return None
+        aggregate = _aggregate(self.view.name, operator, frame)
+        name = operator_id(operator)
+        stage = AggregateShard(
+            aggregate, self.view.owner, name, self.place.home, self.view.manifests.get(name, {}), emit
+        )
+        return grouped(frame, aggregate, self.place.shards).mapInArrow(stage, spark_schema(stage.schema()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    spark: SparkSession
+    view: ViewState
+    tables: Relations
+    place: Place
+
+    def table(self, operator: Operator) -> DataFrame:
+        match operator:
+            case Read(relation=relation):
+                return self.tables[relation.casefold()].select(*map(quoted, operator.columns))
+            case Linear(input=below):
+                return _linear(self.table(below), operator)
+            case UnionAll(inputs=inputs):
+                return _union([self.table(each) for each in inputs], operator.columns)
+            case GroupBy() | Distinct():
+                return self.kept(operator)
+
+    def kept(self, operator: GroupBy | Distinct) -> DataFrame:
+        # Only the types of what is below are needed: the rows are in the state.
+        aggregate = _aggregate(self.view.name, operator, self.table(operator.input))
+        name = operator_id(operator)
+        rows = ShardRows(aggregate, self.view.owner, name, self.place.home, self.view.manifests.get(name, {}))
+        shards = self.spark.range(0, self.place.shards, 1, self.place.shards)
+        return shards.mapInArrow(rows, spark_schema(rows.schema()))
+
+
+def _aggregate(view: str, operator: GroupBy | Distinct, frame: DataFrame) -> Aggregate:
+    if isinstance(operator, GroupBy):
+        return aggregate_over(view, operator, frame)
+    names = operator.columns
+    return distinct(view, [each for each in _fields(frame) if each.name in names])
+
+
+def _linear(frame: DataFrame, operator: Linear) -> DataFrame:
+    has_notes, has_weight = NOTE in frame.columns, WEIGHT in frame.columns
+    # Notes pass; what is computed of rows must not be computed of them.
+    made = [
+        f"CASE WHEN {NOTE} IS NULL THEN ({each.sql}) END" if has_notes and not _is_column(each.sql, frame) else each.sql
+        for each in operator.expressions
+    ]
+    if operator.condition is not None:
+        test = f"({operator.condition})"
+        frame = frame.where(f"CASE WHEN {NOTE} IS NULL THEN {test} ELSE TRUE END" if has_notes else test)
+    named = [f"{sql} AS {quoted(each.name)}" for sql, each in zip(made, operator.expressions, strict=True)]
+    own = [name for name, there in ((WEIGHT, has_weight), (NOTE, has_notes)) if there]
+    return frame.selectExpr(*named, *own)
+
+
+def _is_column(sql: str, frame: DataFrame) -> bool:
+    return sql.strip("`").replace("``", "`") in frame.columns
+
+
+def _plain_columns(root: Operator) -> tuple[tuple[str, str], ...] | None:
+    """(name, column of the input) of a projection that only picks columns; None when it does more."""
+    if not isinstance(root, Linear) or root.condition is not None:
+        return None
+    known = root.input.columns
+    found = [(each.name, each.sql.strip("`")) for each in root.expressions]
+    return tuple(found) if all(source in known for _, source in found) else None
+
+
+def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    own = [name for name in (WEIGHT, NOTE) if name in frame.columns]
+    return frame.select(*map(quoted, columns), *own)
+
+
+def _union(parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+    own = [name for name in (WEIGHT, NOTE) if any(name in part.columns for part in parts)]
+    aligned = [
+        part.select(
+            *(F.col(quoted(old)).alias(new) for old, new in zip(_data(part), columns, strict=True)),
+            *(F.col(name) if name in part.columns else F.lit(None).cast("string").alias(name) for name in own),
+        )
+        for part in parts
+    ]
+    return reduce(DataFrame.unionAll, aligned)
+
+
+def _data(frame: DataFrame) -> list[str]:
+    return [name for name in frame.columns if name not in (OP, WEIGHT, NOTE)]
+
+
+def _fields(frame: DataFrame) -> list[pa.Field]:
+    return [pa.field(each.name, arrow_type(each.dataType)) for each in frame.schema.fields]

@@ -130,8 +130,8 @@ class Pipeline:
                 stream.planned = source.version
             try:
                 self._runner.make_ready(self.spark, source)
-            except (LaminaeError, PySparkException, Py4JError, OSError) as problem:
-                # It only saves time: the epoch that needs it meets the same problem, and says so.
+            except Exception as problem:  # noqa: BLE001
+                # It only saves time: the epoch that needs it meets the same problem, whatever it is, and says so.
                 LOG.info("the next epoch of %s is not planned ahead: %s", source.name, problem)
 
     def replay(self, source: str) -> Replayed:

@@ -142,6 +142,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "UPDATE sinks SET began = 0 WHERE state <> 'creating'",
     ),
     (
+        # The latest event time of an epoch's rows, in microseconds, where the source has a watermark.
+        "ALTER TABLE epochs ADD COLUMN event_time BIGINT",
         # Up to which epoch a view that is not live has everything.
         "ALTER TABLE views ADD COLUMN applied BIGINT NOT NULL DEFAULT 0",
         # What an epoch did to a view or to the table of a source: its changelog. `owner_id` is the object's id.
@@ -152,6 +154,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             row_count BIGINT NOT NULL,
             anomalies BIGINT NOT NULL,
             dropped BIGINT NOT NULL,
+            bound BIGINT,
+            late BIGINT NOT NULL,
+            late_files TEXT NOT NULL,
             arrow_schema BYTEA NOT NULL,
             PRIMARY KEY (owner_id, epoch))""",
         """CREATE TABLE manifests (

@@ -135,6 +135,9 @@ class AdvanceRecord:
     rows: int
     anomalies: int
     dropped: int
+    bound: int | None
+    late: int
+    late_files: tuple[str, ...]
     schema: pa.Schema
 
 

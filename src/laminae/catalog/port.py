@@ -110,6 +110,14 @@ class Catalog(Protocol):
         """The last epoch that did something to it, 0 if none did."""
         ...
 
+    def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
+        """The last epoch that emitted what a view had held back, and the time up to which it did."""
+        ...
+
+    def event_time(self, source_id: int) -> int | None:
+        """The latest event time that a source has had, in microseconds."""
+        ...
+
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
         """Its state after an epoch (the last one unless told), by operator and shard."""
         ...

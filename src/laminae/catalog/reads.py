@@ -42,8 +42,10 @@ _VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, create
             FROM views WHERE dropped_at IS NULL"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
-_ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, arrow_schema FROM advances
+_ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, late_files, arrow_schema FROM advances
                WHERE owner_id = ? AND epoch > ? AND epoch <= ? ORDER BY epoch"""
+_EMISSION = """SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL
+               ORDER BY epoch DESC LIMIT 1"""
 # Of each operator and shard the newest up to an epoch.
 _MANIFESTS = """SELECT m.operator, m.shard, m.epoch, m.manifest FROM manifests m
                 WHERE m.owner_id = ? AND m.epoch = (
@@ -222,6 +224,19 @@ class CatalogReads:
         return int(
             self._driver.query("SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?", owner_id)[0][0]
         )
+
+    @_reading
+    def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
+        query = "SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL"
+        found = self._driver.query(
+            query + " ORDER BY epoch DESC LIMIT 1", owner_id, _LATEST if until is None else until
+        )
+        return next(((int(epoch), int(bound)) for epoch, bound in found), None)
+
+    @_reading
+    def event_time(self, source_id: int) -> int | None:
+        (found,) = self._driver.query("SELECT max(event_time) FROM epochs WHERE source_id = ?", source_id)[0]
+        return None if found is None else int(found)
 
     @_reading
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:

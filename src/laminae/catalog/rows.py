@@ -172,8 +172,9 @@ def view_record(row: Row) -> ViewRecord:
 
 
 def advance_record(row: Row, changelog: pa.Schema) -> AdvanceRecord:
-    epoch, files, count, anomalies, dropped, _ = row
-    return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, changelog)
+    epoch, files, count, anomalies, dropped, bound, late, late_files, _ = row
+    held = (bound, late, tuple(json.loads(late_files)))
+    return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, *held, changelog)
 
 
 def manifest_record(row: Row) -> ManifestRecord:

@@ -195,6 +195,7 @@ class CommitEpoch:
     dead_letters: int = 0
     dead_letter_segment: str | None = None
     replays: tuple[int, ...] = ()
+    event_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,8 @@ class AdvanceOwner:
 
     `manifests` are (operator, shard, manifest) of the state that changed, `files` the changelog below the home. Fails
     with ConcurrentChange unless the last epoch that did something to it is `expected`. A dropped owner gets nothing.
+    `bound` is there when the epoch emitted what had been held back up to that time; `late_files` hold rows that came
+    too late for it.
     """
 
     owner_id: int
@@ -219,6 +222,9 @@ class AdvanceOwner:
     schema: pa.Schema
     anomalies: int = 0
     dropped: int = 0
+    bound: int | None = None
+    late: int = 0
+    late_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

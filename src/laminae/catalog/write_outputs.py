@@ -140,8 +140,8 @@ def commit_epoch(update: CommitEpoch, writing: Writing) -> int:
     epoch = writing.next_epoch()
     writing.transaction.execute(
         """INSERT INTO epochs (epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at,
-                               segment, dead_letters, dead_letter_segment)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                               segment, dead_letters, dead_letter_segment, event_time)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         epoch,
         update.source_id,
         update.batch_id,
@@ -152,6 +152,7 @@ def commit_epoch(update: CommitEpoch, writing: Writing) -> int:
         update.segment,
         update.dead_letters,
         update.dead_letter_segment,
+        update.event_time,
     )
     for replayed in update.replays:
         taken = writing.transaction.execute(

@@ -27,14 +27,18 @@ def advance_owner(update: AdvanceOwner, writing: Writing) -> int:
             name=update.name, expected=f"its state of epoch {update.expected}", found=f"that of {found}"
         )
     transaction.execute(
-        """INSERT INTO advances (owner_id, epoch, files, row_count, anomalies, dropped, arrow_schema)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO advances (owner_id, epoch, files, row_count, anomalies, dropped, bound, late, late_files,
+                                 arrow_schema)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         update.owner_id,
         epoch,
         json.dumps(update.files),
         update.rows,
         update.anomalies,
         update.dropped,
+        update.bound,
+        update.late,
+        json.dumps(update.late_files),
         schema_bytes(update.schema),
     )
     for operator, shard, manifest in update.manifests:

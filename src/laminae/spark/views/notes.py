@@ -43,8 +43,20 @@ class FailureNote:
     problem: str
 
 
-Note = StateNote | ChangesNote | FailureNote
-_KINDS: dict[str, type[Note]] = {"state": StateNote, "changes": ChangesNote, "failure": FailureNote}
+@dataclass(frozen=True, slots=True)
+class LateNote:
+    """Rows came for windows of a view that are closed. Which, a second small job finds out."""
+
+    owner: int
+
+
+Note = StateNote | ChangesNote | FailureNote | LateNote
+_KINDS: dict[str, type[Note]] = {
+    "state": StateNote,
+    "changes": ChangesNote,
+    "failure": FailureNote,
+    "late": LateNote,
+}
 
 
 def note_text(note: Note) -> str:

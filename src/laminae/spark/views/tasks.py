@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from laminae.errors import LaminaeError
-from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, StateNote, note_text
+from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_text
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.trace.values import all_same
@@ -36,6 +36,26 @@ TIMESTAMP = "_timestamp"
 _INSERT, _DELETE, _BEFORE, _AFTER = range(4)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a view keeps back of its changes: rows of windows that end after a time, all of them, or old rows alone."""
+
+    after: int | None = None
+    everything: bool = False
+    leaves_out_old: bool = False
+
+
+HELD_NOT = Held()
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Windows that end at or before `until`, by the column `end`, take nothing any more."""
+
+    end: str
+    until: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Emit:
     """Writes a view's changes to a file below `directory` and passes them on.
@@ -52,9 +72,11 @@ class Emit:
     key: tuple[str, ...] | None
     time: int
     window_end: str | None = None
+    held: Held = HELD_NOT
 
     def __call__(self, rows: pa.Table) -> tuple[pa.Table, list[Note]]:
         """Data rows with `_weight` in; with `_op` and the view's columns out."""
+        rows = self._released(rows)
         found = pa.table(
             [rows.column(source) for _, source in self.columns], names=[name for name, _ in self.columns]
         ).combine_chunks()
@@ -65,11 +87,22 @@ class Emit:
         whole = made.add_column(2, TIMESTAMP, times)
         if not kept.all():
             whole = whole.filter(pa.array(kept))
-        if not whole.num_rows:
+        written = whole
+        if self.held.leaves_out_old:
+            written = whole.filter(pc.not_equal(whole.column(OP), "-U"))
+        if not written.num_rows:
             return whole, []
         file = f"{self.directory}/{uuid.uuid4().hex}.parquet"
-        write_durably(os.path.join(self.home, file), whole)
-        return whole, [ChangesNote(self.owner, file, whole.num_rows)]
+        write_durably(os.path.join(self.home, file), written)
+        return whole, [ChangesNote(self.owner, file, written.num_rows)]
+
+    def _released(self, rows: pa.Table) -> pa.Table:
+        """What is not held back."""
+        if self.held.everything:
+            return rows.slice(0, 0)
+        if self.held.after is None or self.window_end is None:
+            return rows
+        return rows.filter(pc.less_equal(microseconds(rows.column(self.window_end)), self.held.after))
 
     def _operations(self, rows: pa.Table, weights: np.ndarray) -> tuple[np.ndarray, Bools]:
         """Neighbours of one key, -1 and then +1, are an update, or nothing at all when the rows are the same."""
@@ -91,7 +124,7 @@ class Emit:
         if self.window_end is None:
             return pa.repeat(pa.scalar(self.time, kind), rows.num_rows)
         # The last instant that belongs to the window, in milliseconds as event times are.
-        ends = rows.column(self.window_end).combine_chunks().cast(pa.timestamp("us")).cast(pa.int64())
+        ends = microseconds(rows.column(self.window_end)).combine_chunks()
         return pc.subtract(ends, 1000).cast(pa.timestamp("us")).cast(kind)
 
 
@@ -105,6 +138,7 @@ class AggregateShard:
     home: str
     manifests: Mapping[int, str]
     emit: Emit | None = None
+    closed: Closed | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data, notes = split(batches)
@@ -112,6 +146,11 @@ class AggregateShard:
             shards = pc.unique(data.column(SHARD)).to_pylist()
             if len(shards) != 1:
                 raise AssertionError(f"a task was given the shards {shards}")
+            if self.closed is not None:
+                came = data.num_rows
+                data = data.filter(pc.greater(microseconds(data.column(self.closed.end)), self.closed.until))
+                if data.num_rows != came:
+                    notes.append(note_text(LateNote(self.owner)))
             try:
                 step, note = self._step(shards[0], data.drop_columns([SHARD]))
             except LaminaeError as problem:
@@ -182,6 +221,10 @@ class EmitStage:
             yield from with_notes(rows, schema)
             notes += map(note_text, written)
         yield from note_rows(notes, schema)
+
+
+def microseconds(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return times.cast(pa.timestamp("us", tz=times.type.tz)).cast(pa.int64())
 
 
 def split(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table | None, list[str]]:

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.spark.types import arrow_type, spark_schema
 from laminae.spark.views.grouping import aggregate_over, grouped
 from laminae.spark.views.notes import NOTE
-from laminae.spark.views.tasks import AggregateShard, Emit, EmitStage, ShardRows, out_schema
+from laminae.spark.views.tasks import AggregateShard, Closed, Emit, EmitStage, Held, ShardRows, out_schema
 from laminae.trace.spec import WEIGHT
+from laminae.views.emission import Kind, Strategy
 from laminae.views.kernels.changelog import OP
 from laminae.views.kernels.distinct import distinct
 from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from laminae.views.operators import Operator, ViewPlan
 
 WINDOW_END = "_window_end"
+NEVER = -(2**62)
 Relations = dict[str, DataFrame]
 """By the name of a source or view, in lower case."""
 
@@ -48,6 +50,20 @@ class ViewState:
     plan: ViewPlan
     expected: int = 0
     manifests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    strategy: Strategy = Strategy(Kind.CHANGES)  # noqa: RUF009  # a frozen value
+    bound: int | None = None
+    """Up to which end of a window, or which tick, it has emitted what it held back."""
+    closed: int | None = None
+    """Windows that end at or before this take nothing any more."""
+
+    def held(self) -> Held:
+        if self.strategy.kind is Kind.ON_UPDATE:
+            return Held(leaves_out_old=True)
+        if self.strategy.is_immediate:
+            return Held()
+        if self.plan.window is None or self.strategy.kind is Kind.EVERY:
+            return Held(everything=True)
+        return Held(after=NEVER if self.bound is None else self.bound)
 
 
 def view_state(owner: int, name: str, plan: ViewPlan, expected: int, manifests: Sequence[ManifestRecord]) -> ViewState:
@@ -77,6 +93,7 @@ def view_delta(view: ViewState, deltas: Relations, place: Place, directory: str)
         key=view.plan.key,
         time=place.time,
         window_end=None if window is None else WINDOW_END,
+        held=view.held(),
     )
     building = _Deltas(view, deltas, place)
     fused = _plain_columns(root)
@@ -169,9 +186,45 @@ class _Deltas:
         aggregate = _aggregate(self.view.name, operator, frame)
         name = operator_id(operator)
         stage = AggregateShard(
-            aggregate, self.view.owner, name, self.place.home, self.view.manifests.get(name, {}), emit
+            aggregate,
+            self.view.owner,
+            name,
+            self.place.home,
+            self.view.manifests.get(name, {}),
+            emit,
+            self._closed(operator),
         )
         return grouped(frame, aggregate, self.place.shards).mapInArrow(stage, spark_schema(stage.schema()))
+
+    def _closed(self, operator: GroupBy | Distinct) -> Closed | None:
+        window = self.view.plan.window
+        if self.view.closed is None or window is None or not isinstance(operator, GroupBy):
+            return None
+        return Closed(window.end, self.view.closed) if window.end in operator.keys else None
+
+
+def late_rows(view: ViewState, deltas: Relations, place: Place) -> DataFrame | None:
+    """Rows of which every window is closed: `window_end` of the last, `row` as JSON, `weight`. None: no rows to find.
+
+    Behind a stateful operator there are no rows of a source any more, only changes of a view.
+    """
+    group = next((each for each in stateful(view.plan.root) if isinstance(each, GroupBy)), None)
+    window = view.plan.window
+    if group is None or window is None or not isinstance(group.input, Linear) or stateful(group.input):
+        return None
+    before = group.input
+    rows = _Deltas(view, deltas, place).delta(before.input)
+    if rows is None:
+        return None
+    end = next(each.sql for each in before.expressions if each.name == window.end)
+    if before.condition is not None:
+        rows = rows.where(before.condition)
+    data = ", ".join(quoted(name) for name in before.input.columns)
+    marked = rows.selectExpr("*", f"to_json(struct({data})) AS _row", "monotonically_increasing_id() AS _id")
+    ends = marked.selectExpr(f"{end} AS _end", "_row", "_id", WEIGHT)
+    last = ends.groupBy("_id", "_row", WEIGHT).agg(F.max("_end").alias("window_end"))
+    late = last.where(F.col("window_end") <= F.timestamp_micros(F.lit(view.closed)))
+    return late.select("window_end", F.col("_row").alias("row"), F.col(WEIGHT).alias("weight"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Plans for whole objects: CREATE, DROP and SET of sources, views, sinks and settings."""
+"""Plans for whole objects: CREATE, DROP and SET of sources, views and settings; those for sinks are beside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog import updates
-from laminae.catalog.location import find_home
 from laminae.catalog.model import WatermarkRecord
 from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
@@ -15,7 +14,6 @@ from laminae.engine.edits import column_id_at, field_at
 from laminae.engine.evolution import history_of
 from laminae.engine.options import (
     SETTINGS,
-    SINK_OPTIONS,
     SOURCE_OPTIONS,
     VIEW_OPTIONS,
     checked,
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
-    from laminae.ddl import CreateSink, CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
+    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.ddl import CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
     from laminae.views.operators import ViewPlan
 
 FIRST_VERSION = 1
@@ -117,37 +115,6 @@ def refuse_cycle(name: str, query: str, views: Sequence[ViewRecord]) -> None:
     for _, relation in relations_of(parse_query(query)):
         if relation.casefold() in above:
             raise QueryFailed(problem=f"view {name} would read itself through {relation}")
-
-
-def plan_create_sink(statement: CreateSink, sinks: Sequence[SinkRecord], now: datetime) -> Plan:
-    check_name(statement.name, "sink")
-    options = checked(((o.name, o.value) for o in statement.options), SINK_OPTIONS, statement.name)
-    if "connector" not in dict(options):
-        expectation = SINK_OPTIONS["connector"].expectation
-        raise InvalidOption(
-            option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
-        )
-    for sink in sinks:
-        if _directory(sink.options) == _directory(options) is not None:
-            advice = "Give each sink a directory of its own: its files are named after epochs."
-            raise InvalidOption(
-                option="path", owner=statement.name, problem=f"sink {sink.name} writes there", advice=advice
-            )
-    directory = None if "path" not in dict(options) else find_home(dict(options)["path"]).directory
-    if dict(options)["connector"] == "files" and directory is not None and any(directory.glob("epoch-*")):
-        advice = "Give an empty directory, or remove what another sink has left there."
-        raise InvalidOption(
-            option="path", owner=statement.name, problem="there are files of a sink already", advice=advice
-        )
-    put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
-    notes = (f"delivers {statement.relation}",)
-    return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
-
-
-def _directory(options: Options) -> str | None:
-    """Where a files sink writes, however its path is spelled."""
-    given = dict(options)
-    return find_home(given["path"]).identity if given.get("connector") == "files" and "path" in given else None
 
 
 def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool) -> Plan:

@@ -15,6 +15,7 @@ from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
+from laminae.engine.sinks import plan_create_sink
 from laminae.errors import (
     ChangeNotPending,
     ConcurrentChange,
@@ -256,7 +257,8 @@ class Engine:
         if present := self._create(statement, ddl.ObjectKind.SINK):
             return present
         self.readable(statement.relation)
-        return definitions.plan_create_sink(statement, self._catalog.sinks(), self._clock())
+        known = (self._catalog.sources(), self._catalog.views(), self._catalog.sinks())
+        return plan_create_sink(statement, *known, self._clock())
 
     def readable(self, relation: str) -> None:
         if self._catalog.source(relation) is None and self._catalog.view(relation) is None:

@@ -1,0 +1,110 @@
+"""Plans for sinks: what one writes of its relation, where, and what its relation cannot serve is refused at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from laminae.catalog import updates
+from laminae.catalog.location import find_home
+from laminae.engine.definitions import view_plan
+from laminae.engine.options import SINK_OPTIONS, checked, option
+from laminae.engine.plan import Outcome, Plan
+from laminae.engine.proposal import check_name
+from laminae.errors import InvalidOption
+from laminae.views.append_only import retraction
+from laminae.views.operators import reads_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
+    from laminae.ddl import CreateSink
+
+Relation = TypeVar("Relation", "SourceRecord", "ViewRecord")
+
+APPEND, CHANGELOG, UPSERT = "append", "changelog", "upsert"
+
+
+def plan_create_sink(
+    statement: CreateSink,
+    sources: Sequence[SourceRecord],
+    views: Sequence[ViewRecord],
+    sinks: Sequence[SinkRecord],
+    now: datetime,
+) -> Plan:
+    check_name(statement.name, "sink")
+    options = checked(((o.name, o.value) for o in statement.options), SINK_OPTIONS, statement.name)
+    if "connector" not in dict(options):
+        expectation = SINK_OPTIONS["connector"].expectation
+        raise InvalidOption(
+            option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
+        )
+    _refuse_shared_directory(statement.name, options, sinks)
+    mode = sink_mode(statement.name, statement.relation, options, sources, views)
+    if mode != APPEND:
+        options = tuple(sorted({**dict(options), "mode": mode}.items()))
+    put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
+    notes = (f"delivers {statement.relation}", f"mode {mode}")
+    return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
+
+
+def sink_mode(
+    name: str, relation: str, options: Options, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]
+) -> str:
+    """The mode given, else append for a source and changelog for a view. InvalidOption where it cannot be served."""
+    given = option(options, "mode", SINK_OPTIONS)
+    view = _named(relation, views)
+    if view is None:
+        if given == UPSERT:
+            advice = f"Write them with mode = '{APPEND}', or make a view that groups them by what identifies a row."
+            raise _refusal(name, UPSERT, f"rows of source {relation} are only added", advice)
+        return given or APPEND
+    if given == UPSERT and view_plan(view.name, view.query, sources, views).key is None:
+        advice = f"Group the view by what identifies a row, or use mode = '{CHANGELOG}'."
+        raise _refusal(name, UPSERT, f"no columns of view {view.name} identify its rows", advice)
+    if given == APPEND and (reason := view_retraction(view, sources, views)) is not None:
+        advice = f"Use mode = '{CHANGELOG}', or EMIT ON WINDOW CLOSE in a view over windows."
+        raise _refusal(name, APPEND, f"view {view.name} takes rows back ({reason})", advice)
+    return given or CHANGELOG
+
+
+def view_retraction(view: ViewRecord, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> str | None:
+    """What makes a view take rows back, through the views below it if need be; None when nothing does."""
+    root = view_plan(view.name, view.query, sources, views).root
+    inputs = {read.relation.casefold(): _retracts(read.relation, sources, views) for read in reads_in(root)}
+    return retraction(root, view.emit, inputs)
+
+
+def _retracts(relation: str, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> bool:
+    below = _named(relation, views)
+    if below is not None:
+        return view_retraction(below, sources, views) is not None
+    source = _named(relation, sources)
+    return source is None or option(source.options, "changelog") != APPEND
+
+
+def _refuse_shared_directory(name: str, options: Options, sinks: Sequence[SinkRecord]) -> None:
+    """Files are named after epochs: two sinks in one directory would overwrite each other."""
+    for sink in sinks:
+        if _directory(sink.options) == _directory(options) is not None:
+            advice = "Give each sink a directory of its own: its files are named after epochs."
+            raise InvalidOption(option="path", owner=name, problem=f"sink {sink.name} writes there", advice=advice)
+    directory = None if "path" not in dict(options) else find_home(dict(options)["path"]).directory
+    if dict(options)["connector"] == "files" and directory is not None and any(directory.glob("epoch-*")):
+        advice = "Give an empty directory, or remove what another sink has left there."
+        raise InvalidOption(option="path", owner=name, problem="there are files of a sink already", advice=advice)
+
+
+def _directory(options: Options) -> str | None:
+    """Where a files sink writes, however its path is spelled."""
+    given = dict(options)
+    return find_home(given["path"]).identity if given.get("connector") == "files" and "path" in given else None
+
+
+def _named(name: str, relations: Sequence[Relation]) -> Relation | None:
+    return next((each for each in relations if each.name.casefold() == name.casefold()), None)
+
+
+def _refusal(sink: str, mode: str, problem: str, advice: str) -> InvalidOption:
+    return InvalidOption(option="mode", owner=sink, problem=f"it is {mode}, and {problem}", advice=advice)

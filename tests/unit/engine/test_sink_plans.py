@@ -1,0 +1,68 @@
+"""What a sink may write of which relation: decided when it is created."""
+
+from __future__ import annotations
+
+import pytest
+
+import laminae as lm
+from laminae.errors import InvalidOption
+
+ORDERS = "CREATE SOURCE orders (id BIGINT, customer STRING, amount INT, ts TIMESTAMP)"
+VIEWS = {
+    "large": "SELECT id, amount FROM orders WHERE amount > 10",
+    "seen": "SELECT DISTINCT customer FROM orders",
+    "both": "SELECT id FROM orders UNION ALL SELECT amount FROM orders",
+    "groups": "SELECT customer FROM orders GROUP BY customer",
+    "totals": "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer",
+    "above": "SELECT n FROM totals",
+    "above_large": "SELECT id FROM large",
+}
+
+
+@pytest.fixture
+def db(tmp_path):
+    with lm.connect(str(tmp_path / "home")) as found:
+        found.sql(ORDERS)
+        for name, query in VIEWS.items():
+            found.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        yield found
+
+
+def create(db, relation, mode):
+    given = "" if mode is None else f", mode = '{mode}'"
+    db.sql(f"CREATE SINK k FROM {relation} WITH (connector = 'console'{given})")
+    return dict(db._catalog.sink("k").options).get("mode")
+
+
+@pytest.mark.parametrize("relation", ["large", "seen", "both", "groups", "above_large"])
+def test_a_view_that_only_adds_rows_may_be_appended(db, relation):
+    assert create(db, relation, "append") == "append"
+
+
+@pytest.mark.parametrize(("relation", "reason"), [("totals", "the aggregates of a group"), ("above", "rows of totals")])
+def test_a_view_that_takes_rows_back_may_not_be_appended(db, relation, reason):
+    with pytest.raises(InvalidOption, match=f"view {relation} takes rows back .{reason}"):
+        create(db, relation, "append")
+    assert db._catalog.sink("k") is None
+
+
+def test_a_window_that_is_closed_may_be_appended(db):
+    query = "SELECT window.end AS e, COUNT(*) AS n FROM orders GROUP BY window(ts, '1 minute')"
+    db.sql("DROP SOURCE orders CASCADE")
+    db.sql(ORDERS[:-1] + ", WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)")
+    db.sql(f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
+    assert create(db, "closed", "append") == "append"
+
+
+def test_an_upsert_needs_columns_that_identify_a_row(db):
+    assert create(db, "totals", "upsert") == "upsert"
+    db.sql("DROP SINK k")
+    with pytest.raises(InvalidOption, match="no columns of view above identify"):
+        create(db, "above", "upsert")
+    with pytest.raises(InvalidOption, match="source orders are only added"):
+        create(db, "orders", "upsert")
+
+
+@pytest.mark.parametrize(("relation", "mode"), [("totals", "changelog"), ("large", "changelog"), ("orders", None)])
+def test_a_view_is_delivered_as_its_changelog_and_a_source_as_its_rows(db, relation, mode):
+    assert create(db, relation, None) == mode

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from laminae.spark.delivery.segment import batches
+from laminae.engine.options import SINK_OPTIONS, option
+from laminae.engine.sinks import APPEND
+from laminae.spark.delivery.debezium import event_lines
+from laminae.spark.delivery.json_lines import lines
+from laminae.spark.delivery.modes import is_as_stored, mode_of, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
 
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
@@ -21,24 +27,49 @@ MOST_ROWS = 20
 
 
 def deliver_console(segment: Segment, sink: SinkRecord) -> None:
-    rows = list(islice(_rows(segment), MOST_ROWS))
-    shown = f", the first {len(rows)}" if len(rows) < segment.rows else ""
-    # Texts, never markup: a value with brackets is shown as it is.
-    heading = Text(f"{sink.name}: epoch {segment.epoch}, {segment.rows} {_plural(segment.rows)}{shown}")
+    """Rows as a table, or as lines where the sink has a format of lines."""
+    # Made here: standard output may be another one at each epoch.
+    console = Console()
+    kind = option(sink.options, "format", SINK_OPTIONS)
+    if kind == "debezium-json":
+        texts = list(event_lines(segment, sink))
+        _print_lines(console, _heading(segment, sink, len(texts), "event"), texts)
+        return
+    batches: Iterator[pa.RecordBatch] = chain.from_iterable(parts_of(segment, sink))
+    total = segment.rows
+    if not is_as_stored(segment, sink):
+        known = list(batches)
+        batches, total = iter(known), sum(batch.num_rows for batch in known)
+    heading = _heading(segment, sink, total, "row" if mode_of(sink) == APPEND else "change")
+    if kind == "json":
+        _print_lines(console, heading, (line for batch in batches for line in lines(batch)))
+    else:
+        _print_table(console, heading, batches)
+
+
+def _print_table(console: Console, heading: Text, batches: Iterator[pa.RecordBatch]) -> None:
+    first = next(batches, None)
+    rows = list(islice(_rows(chain(() if first is None else [first], batches)), MOST_ROWS))
     table = Table(title=heading, title_justify="left", title_style="bold")
-    for name in rows[0] if rows else segment.schema.names:
+    for name in () if first is None else first.schema.names:
         table.add_column(Text(name))
     for row in rows:
         table.add_row(*(Text("NULL" if value is None else str(value)) for value in row.values()))
-    # Made here: standard output may be another one at each epoch.
-    Console().print(table)
+    console.print(table)
 
 
-def _rows(segment: Segment) -> Iterator[dict[str, object]]:
-    for file in segment.files():
-        for batch in batches(file, segment.schema):
-            yield from batch.slice(0, MOST_ROWS).to_pylist()
+def _print_lines(console: Console, heading: Text, texts: Iterable[bytes]) -> None:
+    console.print(heading, style="bold")
+    for text in islice(texts, MOST_ROWS):
+        console.print(Text(text.decode().rstrip("\n")), soft_wrap=True)
 
 
-def _plural(rows: int) -> str:
-    return "row" if rows == 1 else "rows"
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, object]]:
+    for batch in batches:
+        yield from batch.slice(0, MOST_ROWS).to_pylist()
+
+
+def _heading(segment: Segment, sink: SinkRecord, total: int, word: str) -> Text:
+    """A text, never markup: a value with brackets is shown as it is."""
+    shown = f", the first {MOST_ROWS}" if total > MOST_ROWS else ""
+    return Text(f"{sink.name}: epoch {segment.epoch}, {total} {word}{'' if total == 1 else 's'}{shown}")

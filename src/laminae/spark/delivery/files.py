@@ -10,22 +10,31 @@ import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from laminae.catalog.location import find_home
 from laminae.engine import faults
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.errors import InvalidOption, NotAvailable, SinkUnavailable
+from laminae.spark.delivery.debezium import event_lines
 from laminae.spark.delivery.json_lines import lines
-from laminae.spark.delivery.segment import batches
+from laminae.spark.delivery.modes import is_as_stored, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
 
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
 
+    Part = Callable[[str], None]
+
+SUFFIXES = {"debezium-json": "json"}
 _NAME = re.compile(r"\.?epoch-(\d{12})-.*")
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EACCES})
 
@@ -39,15 +48,15 @@ def deliver_files(segment: Segment, sink: SinkRecord) -> None:
             advice=f"Use one of {', '.join(PREPARED)}.",
         )
     target = _target(sink)
-    parts = segment.files()
+    parts = PREPARED[kind](segment, sink)
     with _writing(sink, target):
         os.makedirs(target, exist_ok=True)
         names = [_name(segment, part, kind) for part in range(len(parts))]
         hidden = [os.path.join(target, f".{name}.tmp") for name in names]
-        for file, temporary in zip(parts, hidden, strict=True):
+        for prepare, temporary in zip(parts, hidden, strict=True):
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
-            PREPARED[kind](file, temporary, segment)
+            prepare(temporary)
         for name, temporary in zip(names, hidden, strict=True):
             os.replace(temporary, os.path.join(target, name))
             # To rename one link of a file to another of the same file does nothing and leaves both.
@@ -59,7 +68,7 @@ def deliver_files(segment: Segment, sink: SinkRecord) -> None:
 
 
 def _name(segment: Segment, part: int, kind: str) -> str:
-    return f"epoch-{segment.epoch:012}-{part}.{kind}"
+    return f"epoch-{segment.epoch:012}-{part}.{SUFFIXES.get(kind, kind)}"
 
 
 def _remove_parts_behind(target: str, segment: Segment, parts: int, kind: str) -> None:
@@ -81,7 +90,7 @@ def take_back_files(sink: SinkRecord, after: int) -> None:
             _sync(target)
 
 
-def _linked(file: str, temporary: str, segment: Segment) -> None:
+def _link(file: str, temporary: str) -> None:
     try:
         os.link(file, temporary)
     except OSError as error:
@@ -91,16 +100,47 @@ def _linked(file: str, temporary: str, segment: Segment) -> None:
         _sync(temporary)
 
 
-def _json(file: str, temporary: str, segment: Segment) -> None:
+def _write_parquet(batches: Iterator[pa.RecordBatch], temporary: str) -> None:
+    first = next(batches)
+    with pq.ParquetWriter(temporary, first.schema) as out:
+        out.write_batch(first)
+        for batch in batches:
+            out.write_batch(batch)
+    _sync(temporary)
+
+
+def _write_lines(texts: Iterable[bytes], temporary: str) -> None:
     with open(temporary, "wb") as out:
-        for batch in batches(file, segment.schema):
-            out.writelines(lines(batch))
+        out.writelines(texts)
         out.flush()
         os.fsync(out.fileno())
 
 
-PREPARED: dict[str, Callable[[str, str, Segment], None]] = {"parquet": _linked, "json": _json}
-"""How a part is made under its hidden name, for each format."""
+def _parquet(segment: Segment, sink: SinkRecord) -> list[Part]:
+    if is_as_stored(segment, sink):
+        return [partial(_link, file) for file in segment.files()]
+    return [partial(_write_parquet, part) for part in parts_of(segment, sink)]
+
+
+def _json(segment: Segment, sink: SinkRecord) -> list[Part]:
+    return [partial(_write_lines, _lines(part)) for part in parts_of(segment, sink)]
+
+
+def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    return (line for batch in batches for line in lines(batch))
+
+
+def _debezium(segment: Segment, sink: SinkRecord) -> list[Part]:
+    """All in one part: the number of an event is its place in the epoch."""
+    return [partial(_write_lines, event_lines(segment, sink))]
+
+
+PREPARED: dict[str, Callable[[Segment, SinkRecord], list[Part]]] = {
+    "parquet": _parquet,
+    "json": _json,
+    "debezium-json": _debezium,
+}
+"""The parts of each format, each a function that makes it under the hidden name that it is given."""
 
 
 def _target(sink: SinkRecord) -> str:

@@ -1,9 +1,10 @@
-"""What a sink is given: the rows of one committed epoch as a directory of Parquet files, never changed again."""
+"""What a sink is given: the rows or the changes of one committed epoch as Parquet files, never changed again."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,21 +12,41 @@ import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
+
+
+class Holds(Enum):
+    """What the files of a segment are."""
+
+    ROWS = "rows that the epoch added"
+    SNAPSHOT = "the rows that are there after the epoch"
+    CHANGES = "a changelog, with its own columns in front"
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`path` is the directory, `schema` the columns as the epoch's schema version has them."""
+    """`path` is the directory, `schema` the columns as the epoch's schema version has them.
+
+    Its files are all of the directory, or these `parts` alone where others lie beside them. `time` is that of rows
+    that bring none along, `key` the columns that identify a row, if any do.
+    """
 
     epoch: int
     path: str
     schema: pa.Schema
     rows: int
+    holds: Holds = Holds.ROWS
+    parts: tuple[str, ...] | None = None
+    time: datetime | None = None
+    key: tuple[str, ...] | None = None
 
     def files(self) -> list[str]:
-        """By name: the order, and with it the number of each part, is the same at every delivery."""
-        names = sorted(name for name in os.listdir(self.path) if name.endswith(".parquet") and name[0] not in "._")
+        """In one order, so that the number of each part is the same at every delivery: as listed, else by name."""
+        names = self.parts if self.parts is not None else self._listed()
         return [os.path.join(self.path, name) for name in names]
+
+    def _listed(self) -> list[str]:
+        return sorted(name for name in os.listdir(self.path) if name.endswith(".parquet") and name[0] not in "._")
 
 
 def batches(file: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from laminae.errors import SchemaMismatch
 from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
-from laminae.zset.debezium.envelope import CREATE, DELETE, UPDATE
+from laminae.zset.debezium.envelope import CREATE, DELETE, READ, UPDATE
 from laminae.zset.debezium.json_text import joined, row_texts
 from laminae.zset.operation import CODES, CdcOperation
 from laminae.zset.rows import same_rows
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NONE = -1
 _OPS = (CREATE, UPDATE, DELETE)
+_SNAPSHOT_OPS = (READ, UPDATE, DELETE)
 _CREATED, _UPDATED, _DELETED = range(3)
 
 
@@ -55,11 +56,14 @@ def encode_changelog(
     nulls: Nulls = "omit",
     tombstones: bool = False,
     ts_ms: int | None = None,
+    snapshot: bool = False,
+    first_sequence: int | None = None,
 ) -> Messages:
     """The messages of a changelog, in its order.
 
     Times are those of `_timestamp` (integers are milliseconds) unless `ts_ms` is given. Tombstones follow each `d` and
-    need a key.
+    need a key. New rows of a `snapshot` are `r`. With `first_sequence` the events are numbered from there on as the
+    sequence of their source.
     """
     if tombstones and not key:
         raise ValueError("a tombstone needs a message key")
@@ -68,9 +72,10 @@ def encode_changelog(
     events = _events(table, key)
     main = np.where(events.after == _NONE, events.before, events.after)
     times = str(ts_ms) if ts_ms is not None else _times(table).take(pa.array(main)).cast(pa.large_string())
-    tail = f',"source":{source.to_json()},"op":"'
+    origin = _sources(source, len(events.ops), first_sequence)
+    ops = _chosen(_SNAPSHOT_OPS if snapshot else _OPS, events.ops)
     images = _images(row_texts(table, data_columns(table)), events, nulls)
-    values = joined(*images, tail, _chosen(_OPS, events.ops), '","ts_ms":', times, "}", null="null")
+    values = joined(*images, ',"source":', *origin, ',"op":"', ops, '","ts_ms":', times, "}", null="null")
     keys = (
         row_texts(table.select(list(key)).take(pa.array(main)), key)
         if key
@@ -119,6 +124,14 @@ def _images(rows: pa.Array, events: _Events, nulls: Nulls) -> list[pa.Array | st
     between = _chosen(("", ',"after":', '"after":'), np.where(has_after, np.where(has_before, 1, 2), 0))
     nothing = pa.scalar("", rows.type)
     return [begin, before.fill_null(nothing), between, after.fill_null(nothing)]
+
+
+def _sources(source: CdcSource, count: int, first_sequence: int | None) -> list[pa.Array | str]:
+    if first_sequence is None:
+        return [source.to_json()]
+    # The sequence stands last, so what is before it is one text for all.
+    head = replace(source, sequence=None).to_json().removesuffix("null}")
+    return [head, pa.array(np.arange(first_sequence, first_sequence + count)).cast(pa.large_string()), "}"]
 
 
 def _chosen(texts: Sequence[str], places: Int64s | Bools) -> pa.Array:

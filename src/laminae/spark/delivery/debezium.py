@@ -1,0 +1,58 @@
+"""A segment as Debezium events, one JSON line each. No clock is asked: delivered again, it gives the same bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from laminae.engine.options import SINK_OPTIONS, option
+from laminae.spark.delivery.modes import changes_of
+from laminae.spark.delivery.segment import Holds
+from laminae.zset.changelog import EPOCH, OP
+from laminae.zset.debezium.envelope import CdcSource
+from laminae.zset.debezium.messages import encode_changelog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from laminae.catalog.model import SinkRecord
+    from laminae.spark.delivery.segment import Segment
+    from laminae.zset.debezium.envelope import Nulls
+    from laminae.zset.debezium.json_text import Json
+
+DATABASE = "laminae"
+
+
+def event_lines(segment: Segment, sink: SinkRecord) -> Iterator[bytes]:
+    """`source` has the epoch, and as sequence the number of the event in it: together they name the event for ever."""
+    is_snapshot = segment.holds is Holds.SNAPSHOT
+    origin: dict[str, Json] = {"snapshot": str(is_snapshot).lower(), "epoch": segment.epoch}
+    source = CdcSource(sink.relation, DATABASE, sink.relation, None, origin)
+    nulls = cast("Nulls", option(sink.options, "debezium.nulls", SINK_OPTIONS))
+    number = 0
+    for table in with_whole_updates(changes_of(segment, sink)):
+        events = encode_changelog(
+            table.drop_columns([EPOCH]),
+            source,
+            key=segment.key or (),
+            nulls=nulls,
+            snapshot=is_snapshot,
+            first_sequence=number,
+        ).values
+        yield from (f"{event}\n".encode() for event in events.to_pylist())
+        number += len(events)
+
+
+def with_whole_updates(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The changes with each -U in the same table as what follows it: a batch may end between the two of a pair."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        ends_open = batch.column(OP)[-1].as_py() == "-U"
+        whole = batch.slice(0, batch.num_rows - 1) if ends_open else batch
+        yield pa.Table.from_batches([*held, whole])
+        held = [batch.slice(batch.num_rows - 1)] if ends_open else []
+    if held:
+        yield pa.Table.from_batches(held)

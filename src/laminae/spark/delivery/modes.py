@@ -1,0 +1,108 @@
+"""What a sink's mode makes of a segment: its rows alone, every change, or what is left of the changes of each key.
+
+The same for every format and connector. A pure function of the segment: delivered again, it gives the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from laminae.engine.options import SINK_OPTIONS, option
+from laminae.engine.sinks import APPEND, UPSERT
+from laminae.errors import InvalidOption
+from laminae.spark.delivery.segment import Holds, batches
+from laminae.zset.changelog import EPOCH, OP, TIMESTAMP, WEIGHT
+from laminae.zset.upserts import upserts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from laminae.catalog.model import SinkRecord
+    from laminae.spark.delivery.segment import Segment
+
+OWN = (EPOCH, OP, WEIGHT, TIMESTAMP)
+
+
+def mode_of(sink: SinkRecord) -> str:
+    """One of a view has its mode on record since it was created."""
+    return option(sink.options, "mode", SINK_OPTIONS) or APPEND
+
+
+def is_as_stored(segment: Segment, sink: SinkRecord) -> bool:
+    """Whether the sink takes the files of the segment as they are."""
+    return mode_of(sink) == APPEND and segment.holds is not Holds.CHANGES
+
+
+def parts_of(segment: Segment, sink: SinkRecord) -> list[Iterator[pa.RecordBatch]]:
+    """What the sink writes of the segment, part by part. Each has at least one batch, be it empty."""
+    mode = mode_of(sink)
+    if mode == UPSERT and segment.holds is Holds.CHANGES:
+        return [_net_changes(segment)]
+    if mode == APPEND:
+        return [_rows(segment, file, sink) for file in segment.files()]
+    return [changes_in(segment, file) for file in segment.files()]
+
+
+def changes_of(segment: Segment, sink: SinkRecord) -> Iterator[pa.RecordBatch]:
+    """The same as changes whatever the mode is, one after the other."""
+    if mode_of(sink) == UPSERT and segment.holds is Holds.CHANGES:
+        yield from _net_changes(segment)
+        return
+    for file in segment.files():
+        yield from changes_in(segment, file)
+
+
+def changes_in(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
+    """`_epoch`, `_op`, `_weight`, `_timestamp` and the columns of the row; rows without a change are +I."""
+    for batch in _stored(segment, file):
+        size = batch.num_rows
+        own = {
+            EPOCH: pa.repeat(pa.scalar(segment.epoch, pa.int64()), size),
+            OP: pa.repeat("+I", size),
+            WEIGHT: pa.repeat(pa.scalar(1, pa.int64()), size),
+            TIMESTAMP: pa.repeat(pa.scalar(segment.time, pa.timestamp("us", tz="UTC")), size),
+        }
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if segment.holds is Holds.CHANGES:
+            own |= {name: found[name] for name in (OP, WEIGHT, TIMESTAMP)}
+        rest = {name: column for name, column in found.items() if name not in OWN}
+        yield pa.RecordBatch.from_pydict({**own, **rest})
+
+
+def _net_changes(segment: Segment) -> Iterator[pa.RecordBatch]:
+    """One change at most for each key of the epoch, whichever files its changes are in."""
+    if segment.key is None:
+        raise AssertionError(f"the rows of epoch {segment.epoch} have no key")
+    changes = [batch for file in segment.files() for batch in changes_in(segment, file)]
+    whole = pa.Table.from_batches(changes)
+    yield from upserts(whole, segment.key).to_batches() or [changes[0].slice(0, 0)]
+
+
+def _rows(segment: Segment, file: str, sink: SinkRecord) -> Iterator[pa.RecordBatch]:
+    for batch in _stored(segment, file):
+        if segment.holds is not Holds.CHANGES:
+            yield batch
+            continue
+        weights = np.asarray(batch.column(WEIGHT))
+        if (weights < 0).any():
+            raise InvalidOption(
+                option="mode",
+                owner=sink.name,
+                problem=f"it is append, and {sink.relation} took a row back in epoch {segment.epoch}",
+                advice="Create another sink with mode = 'changelog'.",
+            )
+        rows = batch.select([name for name in batch.schema.names if name not in OWN])
+        yield rows if (weights == 1).all() else rows.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+
+
+def _stored(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
+    empty = True
+    for batch in batches(file, segment.schema):
+        empty = False
+        yield batch
+    if empty:
+        columns = [pa.array([], field.type) for field in segment.schema]
+        yield pa.RecordBatch.from_arrays(columns, segment.schema.names)

@@ -10,6 +10,7 @@ from laminae.catalog import updates
 from laminae.catalog.model import WatermarkRecord
 from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
+from laminae.engine.changelogs import check_changelog
 from laminae.engine.edits import column_id_at, field_at
 from laminae.engine.evolution import history_of
 from laminae.engine.options import (
@@ -40,7 +41,17 @@ if TYPE_CHECKING:
 
 FIRST_VERSION = 1
 # What these say decides how bytes become a row, and is not kept for each place in the log.
-FIXED_ONCE_READ = ("accept_old_names", "csv_delimiter", "format", "rows_per_second", "version_field", "version_header")
+FIXED_ONCE_READ = (
+    "accept_old_names",
+    "changelog",
+    "csv_delimiter",
+    "deleted_by",
+    "format",
+    "rows_per_second",
+    "sequence_by",
+    "version_field",
+    "version_header",
+)
 
 
 def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
@@ -56,12 +67,14 @@ def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
     schema, next_id = assign_ids(declared, 1)
     mode = compatibility_of(options)
     changes = diff_schemas(pa.schema([]), schema)
+    primary_key = _primary_key(statement.primary_key, schema, name)
+    check_changelog(name, schema, options, primary_key)
     create = updates.CreateSource(
         name=name,
         schema=schema,
         next_column_id=next_id,
         options=options,
-        primary_key=_primary_key(statement.primary_key, schema, name),
+        primary_key=primary_key,
         watermark=_watermark(statement.watermark, schema, name),
         history=history_of(changes),
         compatibility=mode,
@@ -133,6 +146,8 @@ def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool)
                 option=name, owner=source.name, problem="records have been read without it already", advice=advice
             )
     merged = tuple(sorted({**current, **dict(given)}.items()))
+    if not is_read:
+        check_changelog(source.name, source.schema, merged, source.primary_key)
     if merged == source.options:
         return Plan("set options of source", source.name, Outcome.NOTHING, notes=("the options are already so",))
     update = updates.SetSourceOptions(source.id, source.name, source.definition_seq, merged)

@@ -67,6 +67,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "on_error": OptionRow(("dead_letter", "fail"), "dead_letter", "What happens to a record that cannot be decoded"),
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
     "sequence_by": OptionRow(TEXT, None, "Column that orders upserts; the log position otherwise"),
+    "deleted_by": OptionRow(TEXT, None, "BOOLEAN column of upserts that is true where a row deletes its key"),
     "version_field": OptionRow(TEXT, None, "Integer field of a record that names its schema version"),
     "version_header": OptionRow(TEXT, None, "Header of a record that names its schema version"),
     "accept_old_names": OptionRow(BOOLEANS, "true", "Whether a renamed column is still read under its former names"),

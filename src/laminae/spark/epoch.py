@@ -9,7 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
+from laminae.engine.changelogs import is_keyed
 from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
 from laminae.engine.evolution import rejection
 from laminae.engine.options import option
@@ -30,6 +31,7 @@ from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
 from laminae.spark.tables import dead_letter_records
+from laminae.spark.views.keyed import PLACED, judged, placed, source_table_state
 from laminae.spark.views.run import NOTHING, EpochViews, Outcome, ViewRunner
 
 if TYPE_CHECKING:
@@ -141,13 +143,15 @@ class EpochRunner:
             plan = self._plan(source, memory, batch_id, span, items)
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
-            quick = None if memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
+            # Rows that come quickly do not say where they stand in the log, which a table by key must know.
+            needs_places = views.table is not None
+            quick = None if needs_places or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
             if quick is not None:
                 written = self._write_quickly(plan, quick, views)
                 if not written.has_errors:
                     return self._commit(plan, None, written)
                 memory.look_closer(batch_id)
-            decoded = log.decoded(spark, span, plan.table)
+            decoded = _judged(log.decoded(spark, span, plan.table), views)
             written = self._write_rows(plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
@@ -161,6 +165,8 @@ class EpochRunner:
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""
+        if is_keyed(source):
+            return
         log = open_log(source, str(self.storage.home))
         last = self.catalog.last_batch(source.id)
         first = log.item(log.initial() if last is None else last.end_offsets)
@@ -177,8 +183,10 @@ class EpochRunner:
             versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
             plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
-            decoded = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table).records
-            written = self._write_rows(plan, decoded, self._views(spark, source, _microseconds(self.clock())))
+            views = self._views(spark, source, _microseconds(self.clock()))
+            again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
+            decoded = _judged(again, views).records
+            written = self._write_rows(plan, decoded, views)
             number = self._commit(plan, decoded, written)
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
@@ -202,7 +210,9 @@ class EpochRunner:
         """The views that the epoch takes along, as they are now."""
         runner = ViewRunner(self.catalog, self.storage)
         states = runner.live(source)
-        return EpochViews(runner, spark, source.name, states, runner.place(spark, time) if states else None)
+        table = source_table_state(self.catalog, source) if is_keyed(source) else None
+        place = runner.place(spark, time) if states or table is not None else None
+        return EpochViews(runner, spark, source.name, states, place, table)
 
     def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
         """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
@@ -221,13 +231,16 @@ class EpochRunner:
             F.max(F.col(UNKNOWN)).alias("unknown"),
             F.count_if(F.col(ERROR).isNull()).alias("rows"),
         )
-        segment, rows, outcome = self._write(plan, seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*"), views)
+        good = seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table))
+        segment, rows, outcome = self._write(plan, good, views)
         found = observation.get
         counted = found["rows"] if rows is None else rows
         return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome)
 
     def _write(self, plan: EpochPlan, rows: DataFrame, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
         """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
+        if views.table is not None:
+            return self._write_table(plan, rows, views)
         if not plan.has_readers and not views.states:
             counted = rows.count()
             faults.reach("rows written")
@@ -245,6 +258,20 @@ class EpochRunner:
         if not views.states:
             return segment, count, NOTHING
         outcome = views.run(rows)
+        faults.reach("views computed")
+        return segment, count, outcome
+
+    def _write_table(
+        self, plan: EpochPlan, rows: DataFrame, views: EpochViews
+    ) -> tuple[str | None, int | None, Outcome]:
+        """The same for a source that keeps a table: a segment of its records if a sink asks for it, then the table."""
+        segment, count = None, None
+        if plan.has_readers:
+            segment = self.storage.new_segment(plan.source.id, "segments")
+            rows.drop(PLACED).write.mode("errorifexists").parquet(self.storage.path(segment))
+            count = self.storage.rows(segment)
+        faults.reach("rows written")
+        outcome = views.run_table(rows.select(f"{PLACED}.*"))
         faults.reach("views computed")
         return segment, count, outcome
 
@@ -319,6 +346,11 @@ class EpochRunner:
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count
+
+
+def _judged(decoded: Decoded, views: EpochViews) -> Decoded:
+    """Records that the table of their source cannot take are refused as well."""
+    return decoded if views.table is None else replace(decoded, records=judged(decoded.records, views.table))
 
 
 def _microseconds(instant: datetime) -> int:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.engine.changelogs import is_keyed
 from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
 from laminae.engine.options import option
 from laminae.schema.projection import projection_between
@@ -25,6 +26,7 @@ from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
+from laminae.spark.views.keyed import source_table_state, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,8 +58,10 @@ def source_table(
 ) -> DataFrame:
     """Every row of the source as of an epoch (its last committed one unless told), under its current schema.
 
-    With `since` only those of later epochs.
+    With `since` only those of later epochs. Of a source that keeps a table by its key they are the rows of that.
     """
+    if is_keyed(source):
+        return table_rows(spark, source_table_state(catalog, source, until), str(storage.home))
     known = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
     epochs = [epoch for epoch in known if epoch.epoch > since]
     reading = _Reading(spark, storage, source, catalog.versions(source.id), open_log(source, str(storage.home)))

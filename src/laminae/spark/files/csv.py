@@ -39,6 +39,7 @@ from laminae.spark.files.records import (
     Reading,
     all_of,
     decoded_records,
+    line_number,
     path_of,
     place_columns,
     refused_files,
@@ -81,9 +82,10 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class CsvReader:
-    """`laminae.spark.logs.files.FileReader` for CSV."""
+    """`laminae.spark.logs.files.FileReader` for CSV. `has_order`: records must say which comes first in their file."""
 
     delimiter: str
+    has_order: bool = False
 
     def decoded(self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable) -> Decoded:
         groups, refused = self._grouped(files, table)
@@ -160,13 +162,18 @@ class CsvReader:
         with reading_many(spark, len(paths)):
             # A newline alone ends a line, as the pattern has it.
             text = spark.read.text(paths, wholetext=group.is_whole, lineSep="\n")
-        lines = text.select("value", path_of(Expression("_metadata.file_path")).column.alias(PATH))
+        offset = line_number() if self.has_order else Expression("CAST(NULL AS BIGINT)")
+        path = path_of(Expression("_metadata.file_path")).column.alias(PATH)
+        lines = text.select("value", path, offset.column.alias("offset"))
         if group.is_whole:
             pattern = record_pattern(self.delimiter.encode().decode("latin-1"))
             # A character for each byte, so that invalid UTF-8 comes out as it went in.
             whole = Expression("decode(CAST(value AS BINARY), 'ISO-8859-1')")
-            records = F.explode(F.regexp_extract_all(whole.column, F.lit(pattern), F.lit(1)))
-            lines = lines.select(records.alias("value"), PATH).withColumn("value", F.encode("value", "ISO-8859-1"))
+            records = F.posexplode(F.regexp_extract_all(whole.column, F.lit(pattern), F.lit(1)))
+            place = F.col("pos").cast("bigint") if self.has_order else F.col("offset")
+            lines = lines.select(PATH, "offset", records.alias("pos", "value")).select(
+                F.encode("value", "ISO-8859-1").alias("value"), PATH, place.alias("offset")
+            )
         stripped = lines.withColumn("value", _without_return(column("value")).column)
         headers = [F.lit(bytearray(found)) for found in (b"", group.header, BOM + group.header)]
         places = {name: made.column for name, made in place_columns(group.files).items()}
@@ -174,7 +181,7 @@ class CsvReader:
             F.lit(bytearray(group.header)).alias("key"),
             "value",
             places["partition"].alias("partition"),
-            F.lit(None).cast("bigint").alias("offset"),
+            "offset",
             *(places[name].alias(name) for name in ("item", "timestamp", "version")),
         )
 

@@ -65,6 +65,16 @@ def path_of(uri: Expression) -> Expression:
     return call("regexp_replace", decoded, literal("^file:/+"), literal("/"))
 
 
+def line_number() -> Expression:
+    """A number that grows from line to line of a file read as text.
+
+    Spark does not count lines: they are numbered within a task, which reads one piece of a file after the other. So
+    the place of the piece goes before it; a file may have 4 TB.
+    """
+    piece = Expression("shiftleft(shiftright(_metadata.file_block_start, 12), 33)")
+    return piece + Expression("(monotonically_increasing_id() & 8589934591L)")
+
+
 def instant(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 

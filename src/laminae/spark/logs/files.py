@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that everyone g
 from laminae.errors import SourceUnavailable
 from laminae.spark.contract import RAW_COLUMNS, Decoded
 from laminae.spark.expression import Expression
-from laminae.spark.files.records import PATH, path_of, place_columns
+from laminae.spark.files.records import PATH, line_number, path_of, place_columns
 from laminae.spark.logs.listing import FileEntry, FileList
 from laminae.spark.logs.numbered import NumberedLog, as_newest, literal_path, no_records, reading_many
 
@@ -47,10 +47,14 @@ class FileReader(Protocol):
 
 
 class FilesLog(NumberedLog):
-    """Its settings have the `path` that is looked at. Without a reader its records are lines of JSON."""
+    """Its settings have the `path` that is looked at. Without a reader its records are lines of JSON.
 
-    def __init__(self, settings: Settings, reader: FileReader | None = None) -> None:
+    `has_order`: the records of a file must say which comes first.
+    """
+
+    def __init__(self, settings: Settings, reader: FileReader | None = None, has_order: bool = False) -> None:
         super().__init__(settings)
+        self._has_order = has_order
         self._list = FileList(self._directory, settings["path"])
         self.reader = reader
 
@@ -72,7 +76,7 @@ class FilesLog(NumberedLog):
         return tuple(entry for entry in found if entry is not None)
 
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
-        return lines(spark, self.descriptors(span), columns)
+        return lines(spark, self.descriptors(span), columns, self._has_order)
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         if self.reader is None:
@@ -108,8 +112,13 @@ class FilesLog(NumberedLog):
             raise SourceUnavailable(source=self._directory.source, location=entry.path, problem=problem)
 
 
-def lines(spark: SparkSession, files: Sequence[FileEntry], columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
-    """The lines of these files as raw records. They have no offset: Spark does not say where in its file one begins."""
+def lines(
+    spark: SparkSession, files: Sequence[FileEntry], columns: Sequence[str] = RAW_COLUMNS, has_order: bool = False
+) -> DataFrame:
+    """The lines of these files as raw records.
+
+    They have no offset, as Spark does not say where in its file one begins, unless their order is asked for.
+    """
     if not files:
         return no_records(spark)
     with reading_many(spark, len(files)):
@@ -117,11 +126,14 @@ def lines(spark: SparkSession, files: Sequence[FileEntry], columns: Sequence[str
         text = spark.read.option("lineSep", "\n").text([literal_path(entry.path) for entry in files])
     if tuple(columns) == ("value",):
         return text.selectExpr("CAST(value AS BINARY) AS value")
-    read = text.select("value", path_of(Expression("_metadata.file_path")).column.alias(PATH))
+    offset = line_number() if has_order else Expression("CAST(NULL AS BIGINT)")
+    read = text.select(
+        "value", path_of(Expression("_metadata.file_path")).column.alias(PATH), offset.column.alias("offset")
+    )
     raw = {
         "key": F.lit(None).cast("binary"),
         "value": F.col("value").cast("binary"),
-        "offset": F.lit(None).cast("bigint"),
+        "offset": F.col("offset"),
         **{name: made.column for name, made in place_columns(files).items()},
     }
     return read.select(*(raw[name].alias(name) for name in RAW_COLUMNS if name in columns))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from laminae.engine.changelogs import is_keyed
 from laminae.engine.options import option
 from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.files.csv import CsvReader
@@ -45,7 +46,7 @@ def _files(source: SourceRecord, home: str) -> SourceLog:
             advice="Give the directory whose files are the source.",
         )
     place = _local_path(source.name, path)
-    return FilesLog(_settings(source, home, connector="files", path=place), _reader(source))
+    return FilesLog(_settings(source, home, connector="files", path=place), _reader(source), is_keyed(source))
 
 
 def _reader(source: SourceRecord) -> FileReader | None:
@@ -69,7 +70,7 @@ def _reader(source: SourceRecord) -> FileReader | None:
 
 
 def _csv(source: SourceRecord) -> FileReader:
-    return CsvReader((option(source.options, "csv_delimiter") or ",").replace("\\t", "\t"))
+    return CsvReader((option(source.options, "csv_delimiter") or ",").replace("\\t", "\t"), is_keyed(source))
 
 
 def _parquet(source: SourceRecord) -> FileReader:

@@ -69,7 +69,7 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
     for found in aggregate.accumulators:
         if isinstance(found, FloatTotal):
             frame = frame.withColumn(BITS + found.id, _bits(frame, argument_of(found)))
-    canonical = [F.expr(_canonical(name, types[name])).alias(name) for name in keys]
+    canonical = [F.expr(canonical_key(quoted(name), types[name])).alias(name) for name in keys]
     others = [F.col(quoted(name)) for name in frame.columns if name not in keys]
     frame = frame.select(*canonical, *others)
     valued = {n: each for n, each in enumerate(aggregate.accumulators, 1) if isinstance(each, FloatTotal | ValueSet)}
@@ -96,8 +96,8 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
     return added.selectExpr(*own, *declared, *rest)
 
 
-def _canonical(name: str, kind: spark.DataType) -> str:
-    column = quoted(name)
+def canonical_key(column: str, kind: spark.DataType) -> str:
+    """The key in the type that it is hashed in, from its SQL and its own type."""
     match kind:
         case spark.ByteType() | spark.ShortType() | spark.IntegerType():
             return f"CAST({column} AS BIGINT)"

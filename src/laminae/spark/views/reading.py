@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laminae.engine.changelogs import is_keyed
 from laminae.engine.view_order import LIVE
 from laminae.errors import ViewNotReady
 from laminae.spark.logs.numbered import literal_path
@@ -63,13 +64,13 @@ def relation_changes(
     spark: SparkSession, catalog: Catalog, storage: Storage, name: str, since: int, until: int
 ) -> DataFrame:
     """Rows with `_weight`: what changed of a relation after one epoch and up to another."""
-    source = catalog.source(name)
-    if source is not None:
+    source, view = catalog.source(name), catalog.view(name)
+    if source is not None and not is_keyed(source):
         return with_weight(source_table(spark, catalog, storage, source, until, since))
-    view = catalog.view(name)
-    assert view is not None  # a view cannot be dropped while another reads it
-    advances = catalog.advances(view.id, since, until)
-    wanted = table_of(spark, catalog, storage, view, until).schema
+    owner = source or view
+    assert owner is not None  # a view cannot be dropped while another reads it
+    advances = catalog.advances(owner.id, since, until)
+    wanted = relation_table(spark, catalog, storage, name, until).schema
     files = [str(storage.home / file) for advance in advances for file in advance.files]
     if not files:
         return with_weight(spark.createDataFrame([], wanted))

@@ -14,6 +14,7 @@ from laminae.catalog.updates import AdvanceOwner, PutSetting, SetViewState
 from laminae.engine.definitions import view_plan
 from laminae.engine.view_order import FAILED, WAITING, above, live_above
 from laminae.spark.types import arrow_schema
+from laminae.spark.views.keyed import advance_table
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, StateNote, note_of
 from laminae.spark.views.tasks import TIMESTAMP
 from laminae.spark.views.tree import Place, ViewState, view_delta, view_state
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from laminae.catalog.port import Catalog
     from laminae.catalog.updates import CatalogUpdate
     from laminae.spark.storage import Storage
+    from laminae.spark.views.keyed import SourceTable
     from laminae.spark.views.notes import Note
     from laminae.spark.views.tree import Relations
 
@@ -62,11 +64,23 @@ class EpochViews:
     source: str
     states: tuple[ViewState, ...]
     place: Place | None
+    table: SourceTable | None = None
 
     @property
     def reads(self) -> int:
         """How often the rows of the source are read."""
         return len(_readers(self.source, self.states))
+
+    def run_table(self, placed: DataFrame) -> Outcome:
+        """The records of a source that keeps a table: first through that, and its changes through the views."""
+        assert self.table is not None  # else there is nothing to run
+        assert self.place is not None
+        directory = self.runner.storage.new_segment(self.table.owner, "changes")
+        own, changes = advance_table(self.spark, self.table, placed, self.place, directory)
+        if changes is None or not self.states:
+            return Outcome(own)
+        found = self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)
+        return Outcome((*own, *found.updates), found.failures)
 
     def run(self, rows: DataFrame) -> Outcome:
         if self.place is None:

@@ -1,0 +1,99 @@
+"""What the records of a source mean: rows that are added, upserts by key, changes with a weight. No Spark here.
+
+Options name columns as they were when they were given; a column is known by its id, so a rename does not touch them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.engine.options import option
+from laminae.errors import InvalidOption, InvalidSchema, NotAvailable
+from laminae.schema.column import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laminae.catalog.model import Options, SourceRecord, VersionRecord
+
+APPEND, UPSERT, RETRACT, DEBEZIUM = "append", "upsert", "retract", "debezium"
+KEYED = (UPSERT,)
+"""The changelogs of sources that keep a table by their primary key."""
+FIELDS = {"sequence_by": (UPSERT,), "deleted_by": (UPSERT,)}
+"""Options that name a column, with the changelogs that know them."""
+# What a changelog has beside the columns of the rows.
+OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch")
+
+
+def changelog_of(options: Options) -> str:
+    return option(options, "changelog") or APPEND
+
+
+def is_keyed(source: SourceRecord) -> bool:
+    """Whether the source keeps a table by its primary key."""
+    return changelog_of(source.options) in KEYED
+
+
+def key_of(source: SourceRecord) -> tuple[str, ...]:
+    """The columns of the primary key under their present names."""
+    names = {node.id: node.name for node in columns_of(source.schema)}
+    return tuple(names[column_id] for column_id in source.primary_key)
+
+
+def field_of(source: SourceRecord, versions: Sequence[VersionRecord], name: str) -> str | None:
+    """The present name of the column that an option names; None when the option is not given."""
+    given = dict(source.options).get(name)
+    if given is None:
+        return None
+    for schema in (source.schema, *(version.schema for version in reversed(versions))):
+        ids = [node.id for node in columns_of(schema) if node.name == given]
+        found = [node.name for node in columns_of(source.schema) if ids and node.id == ids[0]]
+        if found:
+            return found[0]
+    raise _invalid(name, source.name, f"there is no column {given}", "Create a source that has it.")
+
+
+def check_changelog(source: str, schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> None:
+    """Raises when the options of a source ask for a changelog that its columns cannot give."""
+    kind, given = changelog_of(options), dict(options)
+    for name, kinds in FIELDS.items():
+        if name in given and kind not in kinds:
+            known = " or ".join(f"changelog = {each!r}" for each in kinds)
+            problem = f"it means nothing with changelog = {kind!r}"
+            raise _invalid(name, source, problem, f"Give {known}, or leave it out.")
+    if kind not in (APPEND, *KEYED):
+        advice = f"Use one of {', '.join((APPEND, *KEYED))}."
+        raise NotAvailable(
+            feature=f"changelog = {kind!r}", problem=f"source {source} cannot be read so yet", advice=advice
+        )
+    if kind in KEYED:
+        _check_keyed(source, schema, kind, given, primary_key)
+
+
+def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str], primary_key: Sequence[int]) -> None:
+    if not primary_key:
+        advice = "Declare one: PRIMARY KEY (column) behind the columns."
+        raise _invalid("changelog", source, f"{kind!r} needs a PRIMARY KEY", advice)
+    for name in schema.names:
+        if name in OWN_NAMES:
+            raise InvalidSchema(path=name, problem=f"changelog = {kind!r} has a column of its own by this name")
+    if "deleted_by" in given and not pa.types.is_boolean(_field(source, schema, "deleted_by", given).type):
+        raise _invalid("deleted_by", source, f"{given['deleted_by']} is no BOOLEAN", "Name a BOOLEAN column.")
+    if "sequence_by" in given:
+        found = _field(source, schema, "sequence_by", given).type
+        if pa.types.is_nested(found) or pa.types.is_boolean(found):
+            advice = "Name a column of numbers, times or text."
+            raise _invalid("sequence_by", source, f"{given['sequence_by']} has no order", advice)
+
+
+def _field(source: str, schema: pa.Schema, option_name: str, given: dict[str, str]) -> pa.Field:
+    name = given[option_name]
+    if name not in schema.names:
+        raise _invalid(option_name, source, f"there is no column {name}", f"Name one of {', '.join(schema.names)}.")
+    return schema.field(name)
+
+
+def _invalid(name: str, source: str, problem: str, advice: str) -> InvalidOption:
+    return InvalidOption(option=name, owner=source, problem=problem, advice=advice)

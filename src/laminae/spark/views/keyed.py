@@ -1,0 +1,242 @@
+"""Sources that keep a table by primary key: an operator of their own stands between their records and whoever reads.
+
+The kernel is told the place of every record in its log: the number of its item, then its offset there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import StructType
+
+from laminae.catalog.updates import AdvanceOwner
+from laminae.engine.changelogs import field_of, key_of
+from laminae.schema.column import columns_of
+from laminae.spark.contract import ERROR, ROW
+from laminae.spark.expression import column, first_text, literal, when
+from laminae.spark.logs.numbered import literal_path
+from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
+from laminae.spark.views.grouping import canonical_key
+from laminae.spark.views.notes import NOTE, ChangesNote, StateNote, note_of, note_text
+from laminae.spark.views.tasks import SHARD, TIMESTAMP, Emit, note_rows, out_schema, split, with_notes
+from laminae.trace.manifest import Manifest
+from laminae.trace.spec import HASH
+from laminae.trace.store import RunStore
+from laminae.views.kernels import upsert
+from laminae.views.kernels.changelog import OP
+from laminae.views.kernels.keyed_table import DELETED, ORDER, SEQUENCE, TABLE, KeyedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from laminae.catalog.model import SourceRecord
+    from laminae.catalog.port import Catalog
+    from laminae.spark.views.tree import Place
+
+ITEM, OFFSET = "item", "offset"
+PLACED = "_placed"
+"""Beside the columns of a row: a struct of that row and where its record stands."""
+NULL_KEY = "{name} is NULL and part of the PRIMARY KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """The table of a source: how it is kept, and its state by shard. `fields` are named after the ids of columns.
+
+    So neither a rename nor a name that the kernel uses itself matters to what is stored.
+    """
+
+    owner: int
+    name: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    fields: tuple[pa.Field, ...]
+    sequence_by: str | None
+    deleted_by: str | None
+    expected: int
+    manifests: Mapping[int, str]
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """(name, name in the trace)."""
+        return tuple((name, field.name) for name, field in zip(self.schema.names, self.fields, strict=True))
+
+    @property
+    def keyed(self) -> KeyedTable:
+        stored = dict(self.columns)
+        order = None if self.sequence_by is None else self.fields[self.schema.names.index(self.sequence_by)].type
+        return KeyedTable(tuple(stored[name] for name in self.key), self.fields, order)
+
+    @property
+    def shown(self) -> pa.Schema:
+        """The columns as Spark gives and takes them."""
+        return pa.schema([field.with_nullable(True) for field in arrow_schema(spark_schema(self.schema))])
+
+
+def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None = None) -> SourceTable:
+    """The table of a source as of an epoch, the last one unless told."""
+    versions = catalog.versions(source.id)
+    fields = tuple(
+        field.with_name(f"c{node.id}").with_type(_kept_type(field.type))
+        for field, node in zip(source.schema, columns_of(source.schema), strict=True)
+    )
+    return SourceTable(
+        owner=source.id,
+        name=source.name,
+        schema=source.schema,
+        key=key_of(source),
+        fields=fields,
+        sequence_by=field_of(source, versions, "sequence_by"),
+        deleted_by=field_of(source, versions, "deleted_by"),
+        expected=catalog.last_advance(source.id),
+        manifests={each.shard: each.manifest for each in catalog.manifests(source.id, until)},
+    )
+
+
+def judged(records: DataFrame, table: SourceTable) -> DataFrame:
+    """Decoded records, those without a whole key with an error."""
+    reasons = [when(column(ROW).field(name).is_null(), literal(NULL_KEY.format(name=name))) for name in table.key]
+    found = first_text([column(ERROR), *reasons])
+    return records.withColumn(ERROR, found.column)
+
+
+def placed(table: SourceTable | None) -> list[Column]:
+    """What the table of a source, if it has one, needs of its decoded records beside the row."""
+    return [] if table is None else [F.struct(ROW, ITEM, OFFSET).alias(PLACED)]
+
+
+def table_delta(table: SourceTable, records: DataFrame, place: Place, directory: str) -> DataFrame:
+    """What these records change of the table, written to `directory` as it passes."""
+    types = {name: spark_type(kind) for name, kind in zip(table.schema.names, table.schema.types, strict=True)}
+    row = {name: column(ROW).field(name).sql for name in types}
+    keys = [canonical_key(row[name], types[name]) for name in table.key]
+    hashed = ", ".join(keys)
+    deleted = "FALSE" if table.deleted_by is None else f"COALESCE({row[table.deleted_by]}, FALSE)"
+    own = [
+        f"xxhash64({hashed}) AS {HASH}",
+        f"CAST(pmod(hash({hashed}), {place.shards}) AS INT) AS {SHARD}",
+        ITEM,
+        OFFSET,
+        f"{deleted} AS {DELETED}",
+    ]
+    if table.sequence_by is not None:
+        own.append(f"{row[table.sequence_by]} AS {SEQUENCE}")
+    columns = [f"{row[name]} AS {stored}" for name, stored in table.columns]
+    frame = records.selectExpr(*own, *columns).repartitionById(place.shards, SHARD)
+    emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
+    stage = UpsertShard(table, place.home, emit)
+    return frame.mapInArrow(stage, spark_schema(stage.schema()))
+
+
+def advance_table(
+    spark: SparkSession, table: SourceTable, records: DataFrame, place: Place, directory: str
+) -> tuple[tuple[AdvanceOwner, ...], DataFrame | None]:
+    """One job over the records of an epoch: what it asks the catalog to commit, and the changes for whoever reads.
+
+    These are read from the changelog that the job has written: its tasks must not run a second time for a reader.
+    """
+    found = table_delta(table, records, place, directory)
+    told = found.where(F.col(NOTE).isNotNull()).select(NOTE).collect()
+    notes = [note_of(row[NOTE]) for row in told]
+    kept = [note for note in notes if isinstance(note, StateNote)]
+    changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
+    if len({note.shard for note in kept}) != len(kept):
+        raise AssertionError(f"a shard of source {table.name} was computed in two tasks")
+    if not kept:
+        return (), None
+    schema = StructType([field for field in found.schema.fields if field.name != NOTE])
+    update = AdvanceOwner(
+        owner_id=table.owner,
+        name=table.name,
+        expected=table.expected,
+        manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
+        files=tuple(note.file for note in changes),
+        rows=sum(note.rows for note in changes),
+        schema=arrow_schema(schema),
+        anomalies=sum(note.anomalies for note in kept),
+        dropped=sum(note.dropped for note in kept),
+    )
+    if not changes:
+        return (update,), None
+    files = [literal_path(os.path.join(place.home, note.file)) for note in changes]
+    return (update,), spark.read.schema(schema).parquet(*files).drop(OP, TIMESTAMP)
+
+
+def table_rows(spark: SparkSession, table: SourceTable, home: str) -> DataFrame:
+    """The rows of the table in this state."""
+    rows = TableRows(table, home)
+    shards = max(table.manifests, default=0) + 1
+    return spark.range(0, shards, 1, shards).mapInArrow(rows, spark_schema(table.shown))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpsertShard:
+    """The records of an epoch that belong to one shard of a source's table."""
+
+    table: SourceTable
+    home: str
+    emit: Emit
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        data, _ = split(batches)
+        if data is None or not data.num_rows:
+            return
+        shards = pc.unique(data.column(SHARD)).to_pylist()
+        if len(shards) != 1:
+            raise AssertionError(f"a task was given the shards {shards}")
+        owner, shard = self.table.owner, shards[0]
+        store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
+        found = self.table.manifests.get(shard)
+        before = Manifest() if found is None else Manifest.from_json(found)
+        step = upsert.step(self.table.keyed, _in_order(data), before, store)
+        note = StateNote(
+            owner,
+            TABLE,
+            shard,
+            step.manifest.to_json(),
+            anomalies=step.counts.anomalies,
+            dropped=step.counts.dropped,
+        )
+        rows, written = self.emit(pa.Table.from_batches([step.changes]))
+        yield from with_notes(rows, self.schema())
+        yield from note_rows(map(note_text, (note, *written)), self.schema())
+
+    def schema(self) -> pa.Schema:
+        return out_schema(self.table.shown, timed=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRows:
+    """The rows of a source's table, shard by shard; the batches that come in name the shards."""
+
+    table: SourceTable
+    home: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shown = self.table.shown
+        store = RunStore.at(self.home)
+        for shard in (shard for batch in batches for shard in batch.column(0).to_pylist()):
+            if shard in self.table.manifests:
+                manifest = Manifest.from_json(self.table.manifests[shard])
+                for found in upsert.rows(self.table.keyed, manifest, store):
+                    yield from pa.table(found.columns, names=shown.names).cast(shown).to_batches()
+
+
+def _in_order(data: pa.Table) -> pa.Table:
+    """The records with their order, which is that of their places in the log."""
+    places = pc.sort_indices(data, sort_keys=[(ITEM, "ascending"), (OFFSET, "ascending")])
+    order = np.empty(data.num_rows, dtype=np.int64)
+    order[np.asarray(places)] = np.arange(data.num_rows)
+    return data.drop_columns([SHARD, ITEM, OFFSET]).append_column(ORDER, pa.array(order))
+
+
+def _kept_type(kind: pa.DataType) -> pa.DataType:
+    return kind if pa.types.is_nested(kind) else arrow_type(spark_type(kind))

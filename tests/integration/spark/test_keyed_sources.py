@@ -1,0 +1,100 @@
+"""Sources that keep a table by their primary key: which record counts, what they show, what views see of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from laminae.spark.views.reading import relation_changes
+
+USERS = "CREATE SOURCE users (id INT, name STRING, city STRING, gone BOOLEAN, PRIMARY KEY (id)) WITH ({})"
+UPSERT = "changelog = 'upsert', deleted_by = 'gone'"
+CITIES = "CREATE MATERIALIZED VIEW cities AS SELECT city, COUNT(*) AS n FROM users GROUP BY city"
+
+
+def user(number: int | None, name: str | None, city: str | None = None, gone: bool | None = None) -> dict[str, object]:
+    return {"id": number, "name": name, "city": city, "gone": gone}
+
+
+def rows(db, text: str) -> list[tuple]:
+    return sorted(db.sql(text).fetchall(), key=repr)
+
+
+def ops(db, view: str) -> list[tuple]:
+    return [(op, *rest) for _, op, _, _, *rest in db.changes(view).fetchall()]
+
+
+def told(db, source: str) -> list[tuple[int, int, int]]:
+    """(rows, anomalies, dropped) of each epoch of a source's table."""
+    found = db._catalog.advances(db._engine.source(source).id)
+    return [(each.rows, each.anomalies, each.dropped) for each in found]
+
+
+def write_lines(path, records: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_upserts_of_a_push_source_reach_views_as_changes_of_rows(db):
+    db.sql(USERS.format(UPSERT))
+    db.sql(CITIES)
+    db.insert("users", [user(1, "a", "x"), user(2, "b", "x"), user(1, "c", "y"), user(None, "d", "x")])
+    db.run()
+    assert rows(db, "SELECT id, name, city FROM users") == [(1, "c", "y"), (2, "b", "x")]
+    assert rows(db, "SELECT * FROM cities") == [("x", 1), ("y", 1)]
+    letters = db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall()
+    assert letters == [("id is NULL and part of the PRIMARY KEY",)]
+    # Two inserts in one epoch: the later one counts. A delete of what was never there is told.
+    db.insert("users", [user(2, "b", "y"), user(7, None, gone=True)])
+    db.insert("users", [user(2, "b", "z"), user(1, None, gone=True)])
+    db.run()
+    assert rows(db, "SELECT id, name, city FROM users") == [(2, "b", "z")]
+    assert sorted(ops(db, "cities"))[:2] == [("+I", "x", 1), ("+I", "y", 1)]
+    assert rows(db, "SELECT * FROM cities") == [("z", 1)]
+    assert told(db, "users") == [(2, 0, 0), (3, 1, 0)]
+    # A later view is filled from the table.
+    db.sql("CREATE MATERIALIZED VIEW named AS SELECT name, COUNT(*) AS n FROM users GROUP BY name")
+    db.run()
+    assert rows(db, "SELECT * FROM named") == [("b", 1)]
+    last = db._catalog.last_epoch()
+    changes = relation_changes(db._on_spark().spark, db._catalog, db._on_spark().storage, "users", 0, last)
+    assert sum(row["_weight"] for row in changes.collect()) == 1
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_last_line_of_the_last_file_counts(db, inbox, kind):
+    options = f"connector = 'files', format = '{kind}', path = '{inbox}', changelog = 'upsert'"
+    db.sql(f"CREATE SOURCE users (id INT, name STRING, PRIMARY KEY (id)) WITH ({options})")
+    for number in (2, 1):
+        named = (
+            [{"id": i % 50, "name": f"{number}-{i}"} for i in range(500)]
+            if number == 2
+            else [{"id": 3, "name": "late"}]
+        )
+        path = inbox / f"part-{3 - number}.{kind}"
+        if kind == "json":
+            write_lines(path, named)
+        else:
+            path.write_text("id,name\n" + "".join(f'{row["id"]},"{row["name"]}"\n' for row in named))
+    db.run()
+    expected = {i: f"2-{450 + i}" for i in range(50)} | {3: "late"}
+    assert dict(rows(db, "SELECT id, name FROM users")) == expected
+
+
+def test_a_sequence_orders_events_and_drops_those_that_come_late(db):
+    db.sql(
+        "CREATE SOURCE users (id INT, seq BIGINT, name STRING, gone BOOLEAN, PRIMARY KEY (id)) "
+        "WITH (changelog = 'upsert', sequence_by = 'seq', deleted_by = 'gone')"
+    )
+    event = {"id": 1, "gone": False}
+    db.insert("users", [{**event, "seq": 5, "name": "e"}, {**event, "seq": 4, "name": "d"}])
+    db.run()
+    assert rows(db, "SELECT name FROM users") == [("e",)]
+    db.insert("users", [{**event, "seq": 9, "gone": True}, {**event, "seq": 8, "name": "h"}])
+    db.run()
+    db.sql("ALTER SOURCE users RENAME COLUMN seq TO place")
+    db.sql("ALTER SOURCE users RENAME COLUMN name TO called")
+    db.insert("users", [{"id": 1, "place": 7, "called": "g"}, {"id": 2, "place": 1, "called": "b"}])
+    db.run()
+    assert rows(db, "SELECT id, place, called FROM users") == [(2, 1, "b")]
+    assert told(db, "users") == [(1, 0, 1), (1, 0, 1), (1, 0, 1)]

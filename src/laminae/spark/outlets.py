@@ -1,4 +1,7 @@
-"""What feeds the sinks: a new sink begins with the rows that are there, between two epochs, then follows segments."""
+"""What feeds the sinks: a new sink begins with the rows that are there, between two epochs, then follows what comes.
+
+A sink of a source is given the rows of its epochs, a sink of a view the changelog that its epochs have committed.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from laminae.catalog.model import SourceRecord, ViewRecord
 from laminae.catalog.updates import SetSinkProgress
 from laminae.engine import faults
+from laminae.engine.definitions import view_plan
 from laminae.engine.options import SINK_OPTIONS, option
+from laminae.engine.sinks import sink_mode
+from laminae.engine.view_order import LIVE, inputs_of
+from laminae.errors import ChangelogExpired, UnknownObject
 from laminae.spark.delivery import Outbox, Segment
 from laminae.spark.delivery.outbox import CREATING, REWINDING
+from laminae.spark.delivery.segment import Holds
 from laminae.spark.tables import source_table
+from laminae.spark.types import arrow_schema
+from laminae.spark.views.reading import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +32,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from laminae.catalog.model import SinkRecord, SourceRecord
+    from laminae.catalog.model import SinkRecord
     from laminae.catalog.port import Catalog
     from laminae.spark.storage import Storage
 
 
 @dataclass(slots=True)
 class Outlets:
-    """`between_epochs(source_id)` keeps the source from starting an epoch while a new sink finds its place."""
+    """`between_epochs(source_id)` keeps the source from starting an epoch while a new sink finds its place.
+
+    So it does with every source that a view connects with it.
+    """
 
     catalog: Catalog
     storage: Storage
@@ -53,40 +67,101 @@ class Outlets:
             self._outbox.pump(spark, self._segments_after)
 
     def _begin(self, spark: SparkSession, sink: SinkRecord) -> None:
-        source = self.catalog.source(sink.relation)
-        if source is None:
-            return
-        with self.between_epochs(source.id):
+        with self.between_epochs(self._source_below(self._relation(sink)).id):
             # Epochs that are planned from here on know the sink, and write segments for it.
-            epoch = sink.progress or self._place(sink, source)
+            epoch = sink.progress or self._place(sink)
+        if epoch is None:
+            return
         if epoch and option(sink.options, "snapshot", SINK_OPTIONS) == "true":
-            self._deliver_snapshot(spark, sink, source, epoch)
+            self._outbox.deliver(spark, self._snapshot(spark, sink, epoch), sink)
         self.catalog.commit([SetSinkProgress(sink.id, epoch, "live")], lease_token=self.lease_token)
 
-    def _place(self, sink: SinkRecord, source: SourceRecord) -> int:
-        """The epoch up to which the sink begins with a snapshot, recorded first: a crash must not move it."""
-        if self.catalog.last_batch(source.id) is None:
+    def _place(self, sink: SinkRecord) -> int | None:
+        """The epoch up to which the sink begins with a snapshot, recorded first: a crash must not move it.
+
+        None while a view is not live: its rows are not there yet.
+        """
+        match self._relation(sink):
+            case ViewRecord(state=state) if state != LIVE:
+                return None
+            case ViewRecord(id=view_id):
+                is_empty = not self.catalog.last_advance(view_id)
+            case SourceRecord(id=source_id):
+                is_empty = self.catalog.last_batch(source_id) is None
+        if is_empty:
             return 0
         epoch = self.catalog.last_epoch()
         self.catalog.commit([SetSinkProgress(sink.id, epoch, CREATING)], lease_token=self.lease_token)
         faults.reach("sink placed")
         return epoch
 
-    def _deliver_snapshot(self, spark: SparkSession, sink: SinkRecord, source: SourceRecord, epoch: int) -> None:
-        segment = self.storage.new_segment(source.id, "snapshots")
-        source_table(spark, self.catalog, self.storage, source, until=epoch).write.parquet(self.storage.path(segment))
-        self.storage.sync(segment)
+    def _snapshot(self, spark: SparkSession, sink: SinkRecord, epoch: int) -> Segment:
+        """Its rows have the time of the sink: written again after a crash, they are the same."""
+        relation = self._relation(sink)
+        if isinstance(relation, SourceRecord):
+            rows, key = source_table(spark, self.catalog, self.storage, relation, until=epoch), None
+            schema = relation.schema
+        else:
+            rows, key = table_of(spark.newSession(), self.catalog, self.storage, relation, epoch), self._key(relation)
+            schema = arrow_schema(rows.schema)
+        place = self.storage.new_segment(relation.id, "snapshots")
+        path = self.storage.path(place)
+        rows.write.parquet(path)
+        self.storage.sync(place)
         faults.reach("snapshot written")
-        rows = self.storage.rows(segment)
-        self._outbox.deliver(spark, Segment(epoch, self.storage.path(segment), source.schema, rows), sink)
+        count = self.storage.rows(place)
+        return Segment(epoch, path, schema, count, Holds.SNAPSHOT, time=sink.created_at, key=key)
 
     def _segments_after(self, sink: SinkRecord) -> list[Segment]:
-        source = self.catalog.source(sink.relation)
-        if source is None or sink.state in (CREATING, REWINDING):
+        if sink.state in (CREATING, REWINDING):
             return []
+        relation = self._relation(sink)
+        if isinstance(relation, ViewRecord):
+            return self._changes_after(sink, relation)
+        return self._rows_after(sink, relation)
+
+    def _rows_after(self, sink: SinkRecord, source: SourceRecord) -> list[Segment]:
         schemas = {version.version: version.schema for version in self.catalog.versions(source.id)}
         return [
-            Segment(epoch.epoch, self.storage.path(epoch.segment), schemas[epoch.version], epoch.rows)
+            Segment(
+                epoch.epoch,
+                self.storage.path(epoch.segment),
+                schemas[epoch.version],
+                epoch.rows,
+                time=epoch.committed_at,
+            )
             for epoch in self.catalog.epochs(source.id, sink.progress)
             if epoch.segment is not None
         ]
+
+    def _changes_after(self, sink: SinkRecord, view: ViewRecord) -> list[Segment]:
+        advances = [each for each in self.catalog.advances(view.id, sink.progress) if each.rows]
+        if not advances:
+            return []
+        lost = [each.epoch for each in advances if not each.files]
+        if lost:
+            raise ChangelogExpired(view=view.name, first=lost[-1], since=sink.progress)
+        # A view that was replaced may have become one that the sink cannot take.
+        sink_mode(sink.name, sink.relation, sink.options, self.catalog.sources(), self.catalog.views())
+        home, key = str(self.storage.home), self._key(view)
+        return [
+            Segment(each.epoch, home, each.schema, each.rows, Holds.CHANGES, each.files, key=key) for each in advances
+        ]
+
+    def _relation(self, sink: SinkRecord) -> SourceRecord | ViewRecord:
+        found = self.catalog.source(sink.relation) or self.catalog.view(sink.relation)
+        if found is None:
+            raise UnknownObject(kind="source or materialized view", name=sink.relation, suggestion="")
+        return found
+
+    def _key(self, view: ViewRecord) -> tuple[str, ...] | None:
+        return view_plan(view.name, view.query, self.catalog.sources(), self.catalog.views()).key
+
+    def _source_below(self, relation: SourceRecord | ViewRecord) -> SourceRecord:
+        """A source that a view stands on; all of them take turns."""
+        while isinstance(relation, ViewRecord):
+            name = min(inputs_of(relation))
+            below = self.catalog.source(name) or self.catalog.view(name)
+            assert below is not None  # it cannot be dropped while a view reads it
+            relation = below
+        return relation

@@ -1,0 +1,111 @@
+"""Sinks of materialized views: they begin with the rows that are there, then follow the changelog, each change once."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laminae.engine import faults
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ORDERS = "CREATE SOURCE orders (customer STRING, qty INT) WITH (connector = 'push')"
+TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def orders(db):
+    db.sql(ORDERS)
+    return db
+
+
+def insert(db, *rows: tuple[str, int]) -> None:
+    db.insert("orders", [{"customer": customer, "qty": qty} for customer, qty in rows])
+
+
+def create(db, out: Path, name: str, relation: str = "totals", **options: str) -> None:
+    given = {"connector": "files", "format": "json", "path": str(out / name), **options}
+    told = ", ".join(f"{option} = '{value}'" for option, value in given.items())
+    db.sql(f"CREATE SINK {name} FROM {relation} WITH ({told})")
+
+
+def lines(out: Path, name: str) -> list[dict]:
+    """Of all files in the order of their epochs."""
+    files = sorted((out / name).glob("*.json")) if (out / name).exists() else []
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def told(out: Path, name: str) -> list[tuple]:
+    return [(row["_op"], row["customer"], row["q"]) for row in lines(out, name)]
+
+
+def test_sinks_begin_with_the_rows_of_a_view_and_follow_its_changes(orders, tmp_path):
+    out = tmp_path / "out"
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    orders.sql(TOTALS)
+    create(orders, out, "early")
+    assert orders._catalog.sink("early").state == "creating"
+    pipeline = orders.start("0 seconds")
+    try:
+        pipeline.process_all_available()
+        insert(orders, ("a", 1), ("c", 5))
+        pipeline.process_all_available()
+        for name, options in {
+            "later": {},
+            "rest": {"snapshot": "false"},
+            "keyed": {"mode": "upsert"},
+            "events": {"format": "debezium-json"},
+        }.items():
+            create(orders, out, name, **options)
+        pipeline.process_all_available()
+        insert(orders, ("b", 3))
+        pipeline.process_all_available()
+    finally:
+        pipeline.stop()
+    early = told(out, "early")
+    assert sorted(early[:2]) == [("+I", "a", 1), ("+I", "b", 2)]
+    assert [row for row in early if row[1] == "a"] == [("+I", "a", 1), ("-U", "a", 1), ("+U", "a", 2)]
+    change = [("-U", "b", 2), ("+U", "b", 5)]
+    assert early[-2:] == change
+    assert (sorted(told(out, "later")[:3]), told(out, "later")[3:]) == (
+        [("+I", "a", 2), ("+I", "b", 2), ("+I", "c", 5)],
+        change,
+    )
+    assert told(out, "rest") == change
+    assert told(out, "keyed")[3:] == [("+U", "b", 5)]
+    events = lines(out, "events")
+    assert [event["op"] for event in events] == ["r", "r", "r", "u"]
+    assert (events[3]["before"], events[3]["after"]) == ({"customer": "b", "q": 2}, {"customer": "b", "q": 5})
+    assert events[3]["source"]["epoch"] == lines(out, "early")[-1]["_epoch"]
+    at = datetime.fromisoformat(lines(out, "early")[-1]["_timestamp"])
+    assert events[3]["ts_ms"] == int(at.timestamp() * 1000)
+
+
+def test_a_sink_that_dies_on_its_snapshot_begins_at_the_same_epoch_again(orders, tmp_path):
+    out = tmp_path / "out"
+    orders.sql("CREATE MATERIALIZED VIEW large AS SELECT customer, qty AS q FROM orders WHERE qty > 1")
+    insert(orders, ("a", 2), ("b", 1))
+    orders.run()
+    create(orders, out, "kept", "large", mode="append")
+
+    def die() -> None:
+        raise OSError("the disk is full")
+
+    faults.install("snapshot written", die)
+    try:
+        orders.run()
+    finally:
+        faults.clear()
+    placed = orders._catalog.sink("kept")
+    assert (placed.state, "the disk is full" in placed.problem) == ("creating", True)
+    insert(orders, ("c", 3))
+    orders.run()
+    assert sorted((row["customer"], row["q"]) for row in lines(out, "kept")) == [("a", 2), ("c", 3)]
+    assert orders._catalog.sink("kept").began == placed.progress
+    orders.run()
+    assert len(lines(out, "kept")) == 2

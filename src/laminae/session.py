@@ -154,6 +154,10 @@ class Database:
         """What changed of a view after an epoch: `_epoch`, `_op`, `_weight`, `_timestamp`, and its columns."""
         return Result(self._on_spark().changes(self._engine.view(view), since_epoch))
 
+    def last_change(self, view: str) -> int:
+        """The last epoch that did something to a view, 0 if none did. Needs no Spark: for whoever waits for changes."""
+        return self._catalog.last_advance(self._engine.view(view).id)
+
     def status(self) -> pa.Table:
         """How the home stands, whoever runs it."""
         return status(self._catalog)

@@ -40,6 +40,10 @@ def as_json(value: object) -> str:
     return json.dumps(_finite(value), default=_plain, ensure_ascii=False, indent=2, allow_nan=False)
 
 
+def as_json_line(value: object) -> str:
+    return json.dumps(_finite(value), default=_plain, ensure_ascii=False, allow_nan=False)
+
+
 def _finite(value: object) -> object:
     """JSON has no NaN and no infinity: they are text."""
     match value:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from laminae.spark.runtime import Runtime
 
 CATALOG = "laminar_catalog"
-SPARK_RELATIONS = ("dead_letters",)
+SPARK_RELATIONS = ("dead_letters", "late_rows")
 BY_SPARK = "its rows, by Spark"
 
 DONE = pa.schema([("status", pa.string()), ("object", pa.string()), ("version", pa.int64()), ("detail", pa.string())])

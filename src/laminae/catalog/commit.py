@@ -18,6 +18,7 @@ from laminae.catalog.updates import (
     CreateSource,
     DropObject,
     DropSavepoint,
+    ForgetChanges,
     ForgetSegments,
     NextEpoch,
     PutSavepoint,
@@ -118,6 +119,8 @@ def _make(update: CatalogUpdate, writing: Writing) -> int:
             return write_savepoints.rewind(update, writing)
         case ForgetSegments():
             return write_savepoints.forget_segments(update, writing)
+        case ForgetChanges():
+            return write_state.forget_changes(update, writing)
         case PutSetting():
             return write_outputs.put_setting(update, writing)
         case _:

@@ -146,6 +146,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE epochs ADD COLUMN event_time BIGINT",
         # Up to which epoch a view that is not live has everything.
         "ALTER TABLE views ADD COLUMN applied BIGINT NOT NULL DEFAULT 0",
+        # What the columns that a view reads were called when it was written, by id.
+        "ALTER TABLE views ADD COLUMN written TEXT NOT NULL DEFAULT '[]'",
+        # The view whose state it goes on with.
+        "ALTER TABLE views ADD COLUMN former BIGINT",
         # What an epoch did to a view or to the table of a source: its changelog. `owner_id` is the object's id.
         """CREATE TABLE advances (
             owner_id BIGINT NOT NULL,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, str], ...]
 """Sorted (name, value) pairs. Secrets are references such as ${env:NAME}, never values."""
+Written = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+"""For each relation that a view reads the (id, name) of its columns when the view was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ class PendingRecord:
 class ViewRecord:
     """A materialized view. `state`: creating, live or failed. `reads`: (relation name, column ids or () for all).
 
-    Unless it is live, it has everything up to the epoch `applied`.
+    Unless it is live, it has everything up to the epoch `applied`. `former` is the view that it replaced and whose
+    state it goes on with, until it has taken that over.
     """
 
     id: int
@@ -124,6 +127,8 @@ class ViewRecord:
     created_at: datetime
     definition_seq: int
     applied: int = 0
+    written: Written = ()
+    former: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

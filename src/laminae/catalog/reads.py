@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
                      last_verdict, created_at, definition_seq, problem
               FROM sources WHERE dropped_at IS NULL"""
-_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq, applied
+_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq, applied,
+                   written, former
             FROM views WHERE dropped_at IS NULL"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""

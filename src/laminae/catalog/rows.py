@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laminae.catalog.driver import Row
-    from laminae.catalog.model import Options
+    from laminae.catalog.model import Options, Written
 
 
 def instant_text(instant: datetime) -> str:
@@ -66,6 +66,14 @@ def ids_text(ids: Sequence[int]) -> str:
 
 def reads_text(reads: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return json.dumps(reads)
+
+
+def written_text(written: Written) -> str:
+    return json.dumps(written)
+
+
+def _written(text: str) -> Written:
+    return tuple((relation, tuple((id_, name) for id_, name in columns)) for relation, columns in json.loads(text))
 
 
 def shown_text(text: str) -> str:
@@ -155,7 +163,8 @@ def pending_record(row: Row, proposed: pa.Schema) -> PendingRecord:
 
 
 def view_record(row: Row) -> ViewRecord:
-    view_id, name, query, emit, option_text, state, problem, read_text, created_at, seq, applied = row
+    view_id, name, query, emit, option_text, state, problem, read_text, created_at, seq, *own = row
+    applied, written, former = own
     return ViewRecord(
         id=view_id,
         name=name,
@@ -168,6 +177,8 @@ def view_record(row: Row) -> ViewRecord:
         created_at=instant(created_at),
         definition_seq=seq,
         applied=applied,
+        written=_written(written),
+        former=former,
     )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from laminae.catalog.model import Options, WatermarkRecord
+    from laminae.catalog.model import Options, WatermarkRecord, Written
     from laminae.schema.describe import HistoryChange
 
 
@@ -119,7 +119,8 @@ class ResolvePending:
 class PutView:
     """Create a view, or replace the one with `replaces` as its id (ConcurrentChange when that id is gone).
 
-    The new view has an id of its own, so of two replacements of one view the second is refused.
+    The new view has an id of its own, so of two replacements of one view the second is refused. With `keeps_state` the
+    one that is replaced is live, and the new one goes on with its state as of the last epoch before this commit.
     """
 
     name: str
@@ -130,6 +131,8 @@ class PutView:
     reads: tuple[tuple[str, tuple[int, ...]], ...]
     created_at: datetime
     replaces: int | None = None
+    written: Written = ()
+    keeps_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +232,10 @@ class AdvanceOwner:
 
 @dataclass(frozen=True, slots=True)
 class AdoptState:
-    """A view takes over the state that another had, for these operators: its definition has not changed in them."""
+    """A view takes over the state that another had, for these operators, in the epoch of this commit.
+
+    It stands behind that epoch, and has no `former` any more.
+    """
 
     owner_id: int
     former_id: int
@@ -280,6 +286,14 @@ class ForgetSegments:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetChanges:
+    """The changelog of these epochs of a view, or of a source's table, is no longer kept; their counts are."""
+
+    owner_id: int
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PutSetting:
     name: str
     value: str
@@ -307,5 +321,6 @@ CatalogUpdate = (
     | DropSavepoint
     | Rewind
     | ForgetSegments
+    | ForgetChanges
     | PutSetting
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from laminae.catalog.names import claim_name
-from laminae.catalog.rows import instant_text, optional_text, options_text, reads_text
+from laminae.catalog.rows import instant_text, optional_text, options_text, reads_text, written_text
 from laminae.catalog.write_sources import supersede_pending
 from laminae.errors import CheckpointDiverged, ConcurrentChange
 
@@ -55,8 +55,9 @@ def put_view(update: PutView, writing: Writing) -> int:
     key = claim_name(writing.transaction, "view", update.name)
     view_id = writing.next_object_id()
     writing.transaction.execute(
-        """INSERT INTO views (id, name, name_key, query, emit, options, state, reads, created_at, definition_seq)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO views (id, name, name_key, query, emit, options, state, reads, created_at, definition_seq,
+                              written, former, applied)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         view_id,
         update.name,
         key,
@@ -67,6 +68,10 @@ def put_view(update: PutView, writing: Writing) -> int:
         reads_text(update.reads),
         created_at,
         writing.counters.definition_seq,
+        written_text(update.written),
+        update.replaces if update.keeps_state else None,
+        # An epoch that was planned with the old view and commits later gives it nothing any more.
+        writing.counters.epoch if update.keeps_state else 0,
     )
     return view_id
 

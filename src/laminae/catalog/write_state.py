@@ -9,7 +9,7 @@ from laminae.catalog.rows import schema_bytes
 from laminae.errors import ConcurrentChange
 
 if TYPE_CHECKING:
-    from laminae.catalog.updates import AdoptState, AdvanceOwner
+    from laminae.catalog.updates import AdoptState, AdvanceOwner, ForgetChanges
     from laminae.catalog.writing import Writing
 
 _IS_LIVE = """SELECT 1 FROM views WHERE id = ? AND dropped_at IS NULL
@@ -54,15 +54,25 @@ def advance_owner(update: AdvanceOwner, writing: Writing) -> int:
 
 
 def adopt_state(update: AdoptState, writing: Writing) -> int:
+    epoch, transaction = writing.epoch, writing.transaction
+    if epoch is None or not transaction.query(_IS_LIVE, update.owner_id, update.owner_id):
+        return 0
     for operator in update.operators:
-        writing.transaction.execute(
+        transaction.execute(
             """INSERT INTO manifests (owner_id, operator, shard, epoch, manifest)
-               SELECT ?, m.operator, m.shard, m.epoch, m.manifest FROM manifests m
+               SELECT ?, m.operator, m.shard, CAST(? AS BIGINT), m.manifest FROM manifests m
                WHERE m.owner_id = ? AND m.operator = ? AND m.epoch = (
                    SELECT max(o.epoch) FROM manifests o
                    WHERE o.owner_id = m.owner_id AND o.operator = m.operator AND o.shard = m.shard)""",
             update.owner_id,
+            epoch,
             update.former_id,
             operator,
         )
+    transaction.execute("UPDATE views SET former = NULL WHERE id = ?", update.owner_id)
     return 0
+
+
+def forget_changes(update: ForgetChanges, writing: Writing) -> int:
+    forget = "UPDATE advances SET files = '[]' WHERE owner_id = ? AND epoch = ?"
+    return sum(writing.transaction.execute(forget, update.owner_id, epoch) for epoch in update.epochs)

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 APPEND, UPSERT, RETRACT, DEBEZIUM = "append", "upsert", "retract", "debezium"
 KEYED = (UPSERT,)
 """The changelogs of sources that keep a table by their primary key."""
-FIELDS = {"sequence_by": (UPSERT,), "deleted_by": (UPSERT,)}
+FIELDS = {
+    "sequence_by": (UPSERT,),
+    "deleted_by": (UPSERT,),
+    "weight_field": (RETRACT,),
+    "op_field": (RETRACT,),
+}
 """Options that name a column, with the changelogs that know them."""
 # What a changelog has beside the columns of the rows.
 OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch")
+DELTA_NAMES = ("_weight", "_note")
 
 
 def changelog_of(options: Options) -> str:
@@ -34,6 +40,11 @@ def changelog_of(options: Options) -> str:
 def is_keyed(source: SourceRecord) -> bool:
     """Whether the source keeps a table by its primary key."""
     return changelog_of(source.options) in KEYED
+
+
+def is_retract(source: SourceRecord) -> bool:
+    """Whether a record of the source may take a row back."""
+    return changelog_of(source.options) == RETRACT
 
 
 def key_of(source: SourceRecord) -> tuple[str, ...]:
@@ -63,11 +74,13 @@ def check_changelog(source: str, schema: pa.Schema, options: Options, primary_ke
             known = " or ".join(f"changelog = {each!r}" for each in kinds)
             problem = f"it means nothing with changelog = {kind!r}"
             raise _invalid(name, source, problem, f"Give {known}, or leave it out.")
-    if kind not in (APPEND, *KEYED):
-        advice = f"Use one of {', '.join((APPEND, *KEYED))}."
+    if kind not in (APPEND, RETRACT, *KEYED):
+        advice = f"Use one of {', '.join((APPEND, RETRACT, *KEYED))}."
         raise NotAvailable(
             feature=f"changelog = {kind!r}", problem=f"source {source} cannot be read so yet", advice=advice
         )
+    if kind == RETRACT:
+        _check_retract(source, schema, given, primary_key)
     if kind in KEYED:
         _check_keyed(source, schema, kind, given, primary_key)
 
@@ -86,6 +99,25 @@ def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str
         if pa.types.is_nested(found) or pa.types.is_boolean(found):
             advice = "Name a column of numbers, times or text."
             raise _invalid("sequence_by", source, f"{given['sequence_by']} has no order", advice)
+
+
+def _check_retract(source: str, schema: pa.Schema, given: dict[str, str], primary_key: Sequence[int]) -> None:
+    names = [name for name in ("weight_field", "op_field") if name in given]
+    if len(names) != 1:
+        advice = "Give either weight_field or op_field: the column that says what a record does."
+        raise _invalid("changelog", source, f"{RETRACT!r} needs one of weight_field and op_field", advice)
+    found = _field(source, schema, names[0], given)
+    fits = pa.types.is_integer if names[0] == "weight_field" else pa.types.is_string
+    if not fits(found.type):
+        kinds = {"weight_field": "an integer", "op_field": "a STRING"}
+        raise _invalid(names[0], source, f"{found.name} is not {kinds[names[0]]}", "Name a column of that type.")
+    node = next(node for node in columns_of(schema) if node.name == found.name)
+    if not found.nullable or node.id in primary_key:
+        problem = f"{found.name} is NULL in every row, as it says what a record does and is no data"
+        raise _invalid(names[0], source, problem, "Declare it without NOT NULL, outside the PRIMARY KEY.")
+    for name in schema.names:
+        if name in DELTA_NAMES:
+            raise InvalidSchema(path=name, problem=f"changelog = {RETRACT!r} has a column of its own by this name")
 
 
 def _field(source: str, schema: pa.Schema, option_name: str, given: dict[str, str]) -> pa.Field:

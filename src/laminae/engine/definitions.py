@@ -23,13 +23,15 @@ from laminae.engine.options import (
 )
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
+from laminae.engine.view_columns import replacements, written_now
+from laminae.engine.view_columns import view_plan as view_plan
 from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.diff import diff_schemas
 from laminae.schema.identity import assign_ids
 from laminae.views.dependencies import parse_query, reads_of, relations_of
 from laminae.views.drawing import drawn
-from laminae.views.planner import plan_view
+from laminae.views.emission import refuse_misplaced, strategy_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
     from laminae.ddl import CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
-    from laminae.views.operators import ViewPlan
 
 FIRST_VERSION = 1
 # What these say decides how bytes become a row, and is not kept for each place in the log.
@@ -47,10 +48,12 @@ FIXED_ONCE_READ = (
     "csv_delimiter",
     "deleted_by",
     "format",
+    "op_field",
     "rows_per_second",
     "sequence_by",
     "version_field",
     "version_header",
+    "weight_field",
 )
 
 
@@ -92,34 +95,30 @@ def plan_create_view(
 ) -> Plan:
     name = statement.name
     check_name(name, "materialized view")
-    tree = drawn(view_plan(name, statement.query, sources, views).root)
+    planned = view_plan(name, statement.query, sources, views, ())
+    tree = drawn(planned.root)
+    emit = emit_sql(statement.emit) if statement.emit is not None else None
+    refuse_misplaced(name, strategy_of(emit), planned)
     put = updates.PutView(
         name=name,
         query=statement.query,
-        emit=emit_sql(statement.emit) if statement.emit is not None else None,
+        emit=emit,
         options=checked(((o.name, o.value) for o in statement.options), VIEW_OPTIONS, name),
         state="creating",
         reads=reads_of(statement.query, {source.name: source.schema for source in sources}),
         created_at=now,
         replaces=old.id if old is not None else None,
+        written=written_now(name, statement.query, sources, views),
     )
-    action = "create materialized view" if old is None else "replace materialized view"
     notes = tuple(f"{operator}: {told}" for operator, told in tree)
-    return Plan(action, name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
-
-
-def view_plan(name: str, query: str, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> ViewPlan:
-    """The operators of a view over the sources and the other views as they are now."""
-    relations: dict[str, Sequence[str]] = {source.name: source.schema.names for source in sources}
-    keys: dict[str, tuple[str, ...] | None] = {}
-    known = {view.name.casefold(): view for view in views if view.name.casefold() != name.casefold()}
-    for _, relation in relations_of(parse_query(query)):
-        below = known.get(relation.casefold())
-        if below is not None:
-            others = [view for view in views if view.name.casefold() != name.casefold()]
-            inner = view_plan(below.name, below.query, sources, others)
-            relations[below.name], keys[below.name] = inner.columns, inner.key
-    return plan_view(query, relations, keys)
+    if old is None:
+        return Plan("create materialized view", name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
+    puts = replacements(put, old, sources, views)
+    told = ["goes on with the state it has" if puts[0].keeps_state else "is filled from the beginning"]
+    told += [f"materialized view {each.name} is filled again" for each in puts[1:]]
+    return Plan(
+        "replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True
+    )
 
 
 def refuse_cycle(name: str, query: str, views: Sequence[ViewRecord]) -> None:

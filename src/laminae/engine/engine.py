@@ -186,7 +186,8 @@ class Engine:
         history: list[pa.Schema] = [version.schema for version in self._catalog.versions(source.id)]
         # A version that another writer adds between the two reads is not what this plan was made against.
         history = history[: source.version]
-        return plan_evolution(source, history, proposal, self._catalog.views(), self._clock(), action)
+        views, sources = self._catalog.views(), self._catalog.sources()
+        return plan_evolution(source, history, proposal, views, self._clock(), action, sources)
 
     def _refresh(self, statement: ddl.RefreshSchema) -> Plan:
         source = self.source(statement.source)

@@ -14,6 +14,7 @@ from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
 from laminae.engine.edits import edit_field
 from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
+from laminae.engine.view_changes import broken_views
 from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
 from laminae.schema.apply import apply_changes
 from laminae.schema.change import ColumnAdded, DefaultChanged, TypeChanged
@@ -60,8 +61,12 @@ def plan_evolution(
     views: Sequence[ViewRecord],
     now: datetime,
     action: str,
+    sources: Sequence[SourceRecord] = (),
 ) -> Plan:
-    """What becomes of `proposal`; `history` holds the source's schemas, oldest first, the last in force."""
+    """What becomes of `proposal`; `history` holds the source's schemas, oldest first, the last in force.
+
+    `sources` are all there are: views of this one may read others as well.
+    """
     mode, rules = compatibility_of(source.options), rules_of(source.options)
     asked = _asked(source, proposal)
     # Who finds a schema outside may know the ids its columns have there, by which a later rename is recognised.
@@ -74,7 +79,7 @@ def plan_evolution(
     evolved, next_id = numbered(replace(source, schema=learned), asked)
     check_defaults(columns_of(evolved))
     changes = diff_schemas(source.schema, evolved)
-    refusal = _refusal(source, evolved, verdict, proposal, views)
+    refusal = _refusal(source, evolved, verdict, proposal, views, sources)
     outcome = _outcome(source, verdict, proposal, refusal) if asked else Outcome.APPLY
     kept = RecordVerdict(source.id, verdict_text(verdict, mode, rules, proposal.trigger, now))
     updates: tuple[CatalogUpdate, ...] = (kept,)
@@ -182,11 +187,15 @@ def _refusal(
     verdict: EvolutionVerdict,
     proposal: Proposal,
     views: Sequence[ViewRecord],
+    sources: Sequence[SourceRecord],
 ) -> LaminaeError | None:
     removed = removed_ids(source.schema, evolved)
     if users := dependents_on(removed, source, views):
         gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))
         return DependentsExist(name=f"Column {gone} of {source.name}", dependents=", ".join(users), cascade="")
+    if broken := broken_views(source, evolved, sources, views):
+        users = [f"materialized view {view}, which this would break ({problem})" for view, problem in broken]
+        return DependentsExist(name=f"Source {source.name}", dependents="; ".join(users), cascade="")
     if not isinstance(verdict, Incompatible):
         return None
     rules = rules_of(source.options)

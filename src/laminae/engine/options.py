@@ -68,6 +68,8 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
     "sequence_by": OptionRow(TEXT, None, "Column that orders upserts; the log position otherwise"),
     "deleted_by": OptionRow(TEXT, None, "BOOLEAN column of upserts that is true where a row deletes its key"),
+    "weight_field": OptionRow(TEXT, None, "Integer column of retractions: how often its row comes, or goes below 0"),
+    "op_field": OptionRow(TEXT, None, "Column of retractions that names the operation: +I, -U, +U, -D, or insert, ..."),
     "version_field": OptionRow(TEXT, None, "Integer field of a record that names its schema version"),
     "version_header": OptionRow(TEXT, None, "Header of a record that names its schema version"),
     "accept_old_names": OptionRow(BOOLEANS, "true", "Whether a renamed column is still read under its former names"),

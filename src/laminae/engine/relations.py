@@ -54,6 +54,7 @@ SINKS = pa.schema(
         ("progress", _LONG), ("problem", _TEXT), ("created_at", _STAMP),
     ]
 )  # fmt: skip
+ANOMALIES = pa.schema([("relation", _TEXT), ("epoch", _LONG), ("negative_keys", _LONG), ("dropped_events", _LONG)])
 SETTINGS_TABLE = pa.schema([("name", _TEXT), ("value", _TEXT), ("default", _TEXT), ("meaning", _TEXT)])
 EPOCHS = pa.schema(
     [
@@ -125,7 +126,21 @@ def savepoints(catalog: Catalog) -> pa.Table:
     return table_of(SAVEPOINTS, ((each.name, each.epoch, each.created_at) for each in catalog.savepoints()))
 
 
+def anomalies(catalog: Catalog) -> pa.Table:
+    """Epochs in which keys came to a negative multiplicity (or left it again: a negative count), or events were old."""
+    sources_and_views = {source.name: source.id for source in catalog.sources()}
+    sources_and_views |= {view.name: view.id for view in catalog.views()}
+    found = (
+        (name, each.epoch, each.anomalies, each.dropped)
+        for name, owner in sorted(sources_and_views.items())
+        for each in catalog.advances(owner)
+        if each.anomalies or each.dropped
+    )
+    return table_of(ANOMALIES, found)
+
+
 RELATIONS: dict[str, Callable[[Catalog], pa.Table]] = {
+    "anomalies": anomalies,
     "schema_history": schema_history,
     "pending_changes": pending_changes,
     "sources": sources,

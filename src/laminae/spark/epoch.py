@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
 from laminae.engine.evolution import rejection
 from laminae.engine.options import option
@@ -26,6 +26,7 @@ from laminae.engine.view_order import connected
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
+from laminae.spark.event_time import EventTimes
 from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
@@ -33,6 +34,7 @@ from laminae.spark.offsets import range_of, time_of
 from laminae.spark.tables import dead_letter_records
 from laminae.spark.views.keyed import PLACED, judged, placed, source_table_state
 from laminae.spark.views.run import NOTHING, EpochViews, Outcome, ViewRunner
+from laminae.spark.views.weights import weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +64,7 @@ class Written:
     has_errors: bool
     has_unknown: bool
     views: Outcome = NOTHING
+    event_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +146,9 @@ class EpochRunner:
             plan = self._plan(source, memory, batch_id, span, items)
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
-            # Rows that come quickly do not say where they stand in the log, which a table by key must know.
-            needs_places = views.table is not None
-            quick = None if needs_places or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
+            # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
+            needs_more = views.table is not None or views.weights is not None
+            quick = None if needs_more or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
             if quick is not None:
                 written = self._write_quickly(plan, quick, views)
                 if not written.has_errors:
@@ -165,7 +168,7 @@ class EpochRunner:
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""
-        if is_keyed(source):
+        if changelog_of(source.options) != APPEND:
             return
         log = open_log(source, str(self.storage.home))
         last = self.catalog.last_batch(source.id)
@@ -212,15 +215,18 @@ class EpochRunner:
         states = runner.live(source)
         table = source_table_state(self.catalog, source) if is_keyed(source) else None
         place = runner.place(spark, time) if states or table is not None else None
-        return EpochViews(runner, spark, source.name, states, place, table)
+        weights = weights_of(source, self.catalog.versions(source.id)) if is_retract(source) else None
+        return EpochViews(runner, spark, source.name, states, place, table, weights)
 
     def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
         """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
-        segment, rows, outcome = self._write(plan, quick.frame, views)
+        times = EventTimes(plan.source)
+        segment, rows, outcome = self._write(plan, times.seen_in(quick.frame), views)
         refused = quick.refused()
         if refused and segment is not None:
             self.storage.remove(segment)
-        return Written(segment, quick.count() if rows is None else rows, refused, False, outcome)
+        counted = quick.count() if rows is None else rows
+        return Written(segment, counted, refused, False, outcome, times.latest())
 
     def _write_rows(self, plan: EpochPlan, decoded: DataFrame, views: EpochViews) -> Written:
         """The same with a closer look at every record that needs one, and what is seen beside."""
@@ -231,11 +237,12 @@ class EpochRunner:
             F.max(F.col(UNKNOWN)).alias("unknown"),
             F.count_if(F.col(ERROR).isNull()).alias("rows"),
         )
-        good = seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table))
+        times = EventTimes(plan.source)
+        good = times.seen_in(seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table)))
         segment, rows, outcome = self._write(plan, good, views)
         found = observation.get
         counted = found["rows"] if rows is None else rows
-        return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome)
+        return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome, times.latest())
 
     def _write(self, plan: EpochPlan, rows: DataFrame, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
         """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
@@ -321,6 +328,7 @@ class EpochRunner:
             dead_letters=dead,
             dead_letter_segment=dead_segment,
             replays=plan.replays,
+            event_time=written.event_time,
         )
         updates = [*plan.positions, update, *written.views.updates]
         committed = self.catalog.commit(updates, lease_token=self.lease_token)
@@ -349,7 +357,9 @@ class EpochRunner:
 
 
 def _judged(decoded: Decoded, views: EpochViews) -> Decoded:
-    """Records that the table of their source cannot take are refused as well."""
+    """Records that the table of their source cannot take, or that do not say what they do, are refused as well."""
+    if views.weights is not None:
+        return replace(decoded, records=views.weights.judged(decoded.records))
     return decoded if views.table is None else replace(decoded, records=judged(decoded.records, views.table))
 
 

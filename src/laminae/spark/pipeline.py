@@ -24,6 +24,7 @@ from laminae.spark.offsets import refuse_divergence
 from laminae.spark.outlets import Outlets
 from laminae.spark.running import SourceStatus, SourceStream
 from laminae.spark.views.advance import Advancer
+from laminae.spark.views.ticks import Ticker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,7 @@ class Pipeline:
     _runner: EpochRunner = field(init=False)
     _outlets: Outlets = field(init=False)
     _advancer: Advancer = field(init=False)
+    _ticker: Ticker = field(init=False)
     _streams: dict[int, SourceStream] = field(default_factory=dict)
     _problem: LaminaeError | None = None
     _told: dict[int, str | None] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Pipeline:
         self._lease = take_lease(self.catalog, self._jvm, now)
         self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now, self.on_metric)
         self._advancer = Advancer(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
+        self._ticker = Ticker(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         self._outlets = Outlets(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         return self
 
@@ -107,6 +110,7 @@ class Pipeline:
                 stream.process_all_available()
             # What the others have committed is delivered, whatever stopped one of them.
             self._advancer.pump(self.spark)
+            self._ticker.pump(self.spark)
             self._outlets.pump(self.spark)
             self.raise_problems()
 
@@ -117,6 +121,7 @@ class Pipeline:
                 stream.await_termination()
             # What the others have committed is delivered, whatever stopped one of them.
             self._advancer.pump(self.spark)
+            self._ticker.pump(self.spark, ending=True)
             self._outlets.pump(self.spark)
             self.raise_problems()
 
@@ -244,6 +249,7 @@ class Pipeline:
         for stream in self._running():
             if self.interval is not None and stream.is_due(now()):
                 self._launch(stream)
+        self._ticker.pump(self.spark)
         self._outlets.pump(self.spark)
         self._tell_problems()
         return seq

@@ -24,6 +24,7 @@ from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import dead_letters, source_table
 from laminae.spark.types import arrow_schema
+from laminae.spark.views.late import late_rows
 from laminae.spark.views.reading import changelog, table_of
 from laminae.spark.views.tasks import TIMESTAMP
 from laminae.views.kernels.changelog import OP, WEIGHT
@@ -166,6 +167,8 @@ class Runtime:
             return source_table(self.spark, self.catalog, self.storage, self.engine.source(name))
         if name.casefold() == "dead_letters":
             return dead_letters(self.spark, self.catalog, self.storage)
+        if name.casefold() == "late_rows":
+            return late_rows(self.spark, self.catalog, self.storage)
         return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))
 
 

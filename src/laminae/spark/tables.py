@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
 from laminae.engine.options import option
 from laminae.schema.projection import projection_between
@@ -27,6 +27,8 @@ from laminae.spark.logs.numbered import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
 from laminae.spark.views.keyed import source_table_state, table_rows
+from laminae.spark.views.weights import net_rows, weights_of
+from laminae.trace.spec import WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,10 +60,33 @@ def source_table(
 ) -> DataFrame:
     """Every row of the source as of an epoch (its last committed one unless told), under its current schema.
 
-    With `since` only those of later epochs. Of a source that keeps a table by its key they are the rows of that.
+    With `since` only those of later epochs. Of a source that keeps a table by its key they are the rows of that,
+    and of one that takes rows back those that are left.
     """
     if is_keyed(source):
         return table_rows(spark, source_table_state(catalog, source, until), str(storage.home))
+    if is_retract(source):
+        return net_rows(source_changes(spark, catalog, storage, source, until, since))
+    return _records(spark, catalog, storage, source, until, since)
+
+
+def source_changes(
+    spark: SparkSession,
+    catalog: Catalog,
+    storage: Storage,
+    source: SourceRecord,
+    until: int | None = None,
+    since: int = 0,
+) -> DataFrame:
+    """The same for a source without a table by key, record by record: rows with `_weight`."""
+    rows = _records(spark, catalog, storage, source, until, since)
+    weights = weights_of(source, catalog.versions(source.id))
+    return rows.withColumn(WEIGHT, F.lit(1).cast("bigint")) if weights is None else weights.changes(rows)
+
+
+def _records(
+    spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord, until: int | None, since: int
+) -> DataFrame:
     known = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
     epochs = [epoch for epoch in known if epoch.epoch > since]
     reading = _Reading(spark, storage, source, catalog.versions(source.id), open_log(source, str(storage.home)))
@@ -151,7 +176,9 @@ class _Reading:
 
     def _rows(self, past: SourceRecord, decoded: Decoded) -> DataFrame:
         """What was a row then, under the current schema. It stays one, even where the schema has become stricter."""
-        rows = decoded.records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")
+        weights = weights_of(past, self.versions)
+        records = decoded.records if weights is None else weights.judged(decoded.records)
+        rows = records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")
         projection = projection_between(past.schema, self.source.schema)
         if keeps_every_column(projection):
             return rows

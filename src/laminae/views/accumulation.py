@@ -39,6 +39,26 @@ def aggregate_of(
     return Aggregate(view, keys, tuple(kept.values()), outputs)
 
 
+def parts_of(calls: Iterable[Call]) -> frozenset[tuple[str, str]]:
+    """What is kept for these calls, whatever the types: (argument, which part of an accumulator).
+
+    COUNT(x) has no state of its own beside SUM(x), and MIN has one that COUNT(DISTINCT x) alone does not keep.
+    """
+    functions: dict[str, set[Function]] = {}
+    for call in calls:
+        if call.argument is not None:
+            functions.setdefault(call.argument, set()).add(call.function)
+    found: set[tuple[str, str]] = set()
+    for argument, asked in functions.items():
+        if asked.intersection(TOTALS):
+            found.add((argument, "total"))
+        elif Function.COUNT in asked:
+            found.add((argument, "count"))
+        if asked.intersection(SETS):
+            found |= {(argument, "values"), *((argument, each.value) for each in asked & {Function.MIN, Function.MAX})}
+    return frozenset(found)
+
+
 def argument_of(accumulator: Accumulator) -> str:
     """The column that an accumulator reads."""
     return accumulator.id[:-1]

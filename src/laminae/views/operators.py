@@ -12,21 +12,38 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from laminae.views.kernels.aggregates import Function
 
+ADDED = "#"
+"""Begins the names that operators have for columns which came after the view was written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An expression in Spark's SQL and the name of its column."""
+    """An expression in Spark's SQL and the name of its column.
+
+    `is_added`: a `*` that was written before the column was there. It belongs to no operator's identity.
+    """
 
     name: str
     sql: str
+    is_added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The delta of a source or of another view, with these columns."""
+    """The delta of a source or of another view, with these columns: under the names that the view was written with.
+
+    `expressions` compute them from the relation as it is now; without any, the names are those it has.
+    """
 
     relation: str
     columns: tuple[str, ...]
+    expressions: tuple[str, ...] = ()
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """What to select from the relation, in Spark's SQL."""
+        found = self.expressions or tuple(map(quoted, self.columns))
+        return tuple(f"{sql} AS {quoted(name)}" for sql, name in zip(found, self.columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +120,15 @@ class EventWindow:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """`key` are the columns that identify a row, None when nothing does; `window` is there if it groups by one."""
+    """`key` are the columns that identify a row, None when nothing does; `window` is there if it groups by one.
+
+    `ids` stand for the columns, by place, and stay when a column that a `*` shows is renamed below.
+    """
 
     root: Operator
     key: tuple[str, ...] | None
     window: EventWindow | None
+    ids: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,3 +150,7 @@ def reads_in(operator: Operator) -> tuple[Read, ...]:
     if isinstance(operator, Read):
         return (operator,)
     return tuple(read for inner in inputs_of(operator) for read in reads_in(inner))
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,7 +1,8 @@
 """From a SELECT to the operator tree of a view. Pure: it is told which columns each relation has, and asks nobody else.
 
-Spark evaluates every expression; here they are only taken apart where an aggregate stands inside one. `*` is what the
-relation has now, so a plan that is made afresh for each epoch follows its source.
+Spark evaluates every expression; here they are only taken apart where an aggregate stands inside one. Names in the text
+mean what they meant when the view was written, whatever the columns are called today. `*` is what the relation has
+now, under the names it has now, so a plan that is made afresh for each epoch follows its source.
 """
 
 from __future__ import annotations
@@ -15,30 +16,69 @@ from sqlglot import exp
 from laminae.errors import QueryFailed, UnknownColumn
 from laminae.views.dependencies import parse_query
 from laminae.views.grouping import Grouping, has_aggregate, name_of
-from laminae.views.operators import Distinct, EventWindow, Linear, Named, Read, UnionAll, ViewPlan
+from laminae.views.operators import ADDED, Distinct, EventWindow, Linear, Named, Read, UnionAll, ViewPlan
+from laminae.views.operators import quoted as quoted
 from laminae.views.refused import refuse_unsupported
 from laminae.views.windows import as_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from laminae.views.operators import Operator
 
 
 @dataclass(frozen=True, slots=True)
+class RelationColumn:
+    """A column of a relation: its name now, an id that stays, and what it was called when the view was written.
+
+    `written` is None for a column that came later: no text can mean it, only a `*`. `sql` computes the column as it was
+    written from the relation as it is.
+    """
+
+    name: str
+    id: str
+    written: str | None
+    sql: str
+
+    @property
+    def inner(self) -> str:
+        """What the operators call it: the same for the life of the view."""
+        return f"{ADDED}{self.id}" if self.written is None else self.written
+
+
+def unchanged(name: str) -> RelationColumn:
+    return RelationColumn(name, name, name, quoted(name))
+
+
+@dataclass(frozen=True, slots=True)
 class _Planned:
-    """A query planned so far, with what is known of its rows."""
+    """A query planned so far, with what is known of its rows.
+
+    `shown` are the names of its columns today, where a `*` has passed them on, by the names that the operators use;
+    `added` are those of them that were not there when the view was written.
+    """
 
     root: Operator
     key: tuple[str, ...] | None = None
     window: EventWindow | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
+    added: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One column of a SELECT list; `shown` is its name today if a `*` stands for it."""
+
+    node: exp.Expr
+    shown: str | None = None
+    is_added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """What a name in FROM stands for: common table expressions first, then the relations of the home."""
 
-    relations: Mapping[str, Sequence[str]]
+    relations: Mapping[str, Sequence[str | RelationColumn]]
     keys: Mapping[str, tuple[str, ...] | None]
     known: Mapping[str, _Planned] = field(default_factory=dict)
 
@@ -47,7 +87,7 @@ class _Scope:
             return common
         for relation, columns in self.relations.items():
             if relation.casefold() == name.casefold():
-                return _Planned(Read(relation, tuple(columns)), self.keys.get(relation))
+                return _read(relation, columns, self.keys.get(relation))
         raise QueryFailed(problem=f"there is no source or materialized view {name}")
 
     def with_common(self, query: exp.Query) -> _Scope:
@@ -59,17 +99,47 @@ class _Scope:
 
 
 def plan_view(
-    query: str, relations: Mapping[str, Sequence[str]], keys: Mapping[str, tuple[str, ...] | None] | None = None
+    query: str,
+    relations: Mapping[str, Sequence[str | RelationColumn]],
+    keys: Mapping[str, tuple[str, ...] | None] | None = None,
 ) -> ViewPlan:
-    """The plan of a view over relations with these columns, and these keys where they have one."""
+    """The plan of a view over relations with these columns, and these keys (by their names now) where they have one."""
     tree = as_windows(parse_query(query))
     refuse_unsupported(tree)
     planned = _plan(tree, _Scope(relations, keys or {}))
-    names = [name.casefold() for name in planned.root.columns]
-    for name in planned.root.columns:
+    ids = planned.root.columns
+    _refuse_twice(ids)
+    shown = tuple(planned.shown.get(name, name) for name in ids)
+    _refuse_twice(shown)
+    key = None if planned.key is None else tuple(planned.shown.get(name, name) for name in planned.key)
+    return ViewPlan(_shown(planned.root, shown), key, planned.window, ids)
+
+
+def _refuse_twice(columns: Sequence[str]) -> None:
+    names = [name.casefold() for name in columns]
+    for name in columns:
         if names.count(name.casefold()) > 1:
             raise QueryFailed(problem=f"two columns of the view are called {name}: give one another name with AS")
-    return ViewPlan(planned.root, planned.key, planned.window)
+
+
+def _shown(root: Operator, names: tuple[str, ...]) -> Operator:
+    """The columns under the names that people see. Nothing that keeps state stands behind it."""
+    if isinstance(root, Linear):
+        pairs = zip(root.expressions, names, strict=True)
+        return replace(root, expressions=tuple(replace(each, name=name) for each, name in pairs))
+    return _renamed(root, names)
+
+
+def _read(relation: str, columns: Sequence[str | RelationColumn], key: tuple[str, ...] | None) -> _Planned:
+    found = [unchanged(column) if isinstance(column, str) else column for column in columns]
+    inner = {column.name.casefold(): column.inner for column in found}
+    names = tuple(column.inner for column in found)
+    is_plain = all(column.sql == quoted(column.inner) for column in found)
+    read = Read(relation, names, () if is_plain else tuple(column.sql for column in found))
+    held = None if key is None else tuple(inner[part.casefold()] for part in key)
+    shown = {column.inner: column.name for column in found if column.inner != column.name}
+    added = frozenset(column.inner for column in found if column.written is None)
+    return _Planned(read, held, shown=shown, added=added)
 
 
 def _plan(query: exp.Expr, scope: _Scope) -> _Planned:
@@ -84,12 +154,14 @@ def _plan(query: exp.Expr, scope: _Scope) -> _Planned:
 
 
 def _union(query: exp.Union, scope: _Scope) -> _Planned:
-    sides = [_plan(side, scope).root for side in (query.this, query.expression)]
-    first, second = (side.columns for side in sides)
+    left, right = (_plan(side, scope) for side in (query.this, query.expression))
+    first, second = left.root.columns, right.root.columns
     if len(first) != len(second):
         raise QueryFailed(problem=f"UNION of {len(first)} and {len(second)} columns")
-    root: Operator = UnionAll((*_flat(sides[0]), _renamed(sides[1], first)))
-    return _Planned(Distinct(root), root.columns) if query.args.get("distinct") else _Planned(root)
+    root: Operator = UnionAll((*_flat(left.root), _renamed(right.root, first, right.added)))
+    if query.args.get("distinct"):
+        return _Planned(Distinct(root), root.columns, shown=left.shown, added=left.added)
+    return _Planned(root, shown=left.shown, added=left.added)
 
 
 def _flat(side: Operator) -> tuple[Operator, ...]:
@@ -103,19 +175,23 @@ def _select(query: exp.Select, scope: _Scope) -> _Planned:
     for part in ("with_", "with"):
         query.set(part, None)
     for node in list(query.find_all(exp.Column)):
-        _unqualify(node, alias, source.root.columns)
-    items = _items(query, source.root.columns)
+        _unqualify(node, alias, [name for name in source.root.columns if name not in source.added])
+    listed = _items(query, source)
+    items = [each.node for each in listed]
+    shown = {name_of(each.node): each.shown for each in listed if each.shown is not None}
+    added = frozenset(name_of(each.node) for each in listed if each.is_added)
     where = query.args.get("where")
     condition = None if where is None else where.this.sql(dialect="spark")
     having = query.args.get("having")
     if query.args.get("group") is not None or having is not None or any(has_aggregate(item) for item in items):
         grouping = Grouping.of(query, items)
-        planned = _Planned(*grouping.planned(source.root, condition))
+        planned = _Planned(*grouping.planned(source.root, condition), shown=shown, added=added)
     else:
-        expressions = tuple(Named(name_of(item), _sql(item)) for item in items)
-        planned = _Planned(Linear(source.root, expressions, condition), _kept_key(source.key, expressions))
+        expressions = tuple(Named(name_of(each.node), _sql(each.node), each.is_added) for each in listed)
+        key = _kept_key(source.key, expressions)
+        planned = _Planned(Linear(source.root, expressions, condition), key, shown=shown, added=added)
     if query.args.get("distinct"):
-        return _Planned(Distinct(planned.root), planned.root.columns, planned.window)
+        return _Planned(Distinct(planned.root), planned.root.columns, planned.window, shown, added)
     return planned
 
 
@@ -146,11 +222,11 @@ def _named_columns(planned: _Planned, alias: exp.Expr | None) -> _Planned:
     return _Planned(_renamed(planned.root, tuple(names)))
 
 
-def _renamed(operator: Operator, names: tuple[str, ...]) -> Operator:
+def _renamed(operator: Operator, names: tuple[str, ...], added: Container[str] = ()) -> Operator:
     if operator.columns == names:
         return operator
     pairs = zip(names, operator.columns, strict=True)
-    return Linear(operator, tuple(Named(new, quoted(old)) for new, old in pairs))
+    return Linear(operator, tuple(Named(new, quoted(old), old in added) for new, old in pairs))
 
 
 def _unqualify(node: exp.Column, alias: str, columns: Sequence[str]) -> None:
@@ -184,19 +260,22 @@ def _aliases_in(node: exp.Column) -> list[str]:
     return [*found, "window"]
 
 
-def _items(query: exp.Select, columns: Sequence[str]) -> list[exp.Expr]:
+def _items(query: exp.Select, source: _Planned) -> list[_Item]:
     """The SELECT list with `*` written out."""
-    found: list[exp.Expr] = []
+    found: list[_Item] = []
     for item in query.expressions:
         star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
         if isinstance(star, exp.Star):
             left_out = {name.name.casefold() for name in star.args.get("except_") or star.args.get("except") or ()}
-            found += [
-                exp.column(exp.to_identifier(name, quoted=True)) for name in columns if name.casefold() not in left_out
-            ]
+            found += [_starred(name, source) for name in source.root.columns if name.casefold() not in left_out]
         else:
-            found.append(item)
+            found.append(_Item(item))
     return found
+
+
+def _starred(name: str, source: _Planned) -> _Item:
+    node = exp.column(exp.to_identifier(name, quoted=True))
+    return _Item(node, source.shown.get(name), name in source.added)
 
 
 def _kept_key(key: tuple[str, ...] | None, expressions: Sequence[Named]) -> tuple[str, ...] | None:
@@ -210,7 +289,3 @@ def _kept_key(key: tuple[str, ...] | None, expressions: Sequence[Named]) -> tupl
 
 def _sql(item: exp.Expr) -> str:
     return str((item.this if isinstance(item, exp.Alias) else item).sql(dialect="spark"))
-
-
-def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

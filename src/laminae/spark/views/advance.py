@@ -14,8 +14,8 @@ from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
 from laminae.errors import LaminaeError
-from laminae.spark.views.reading import relation_changes, relation_table, relations_of
-from laminae.spark.views.run import ViewRunner, with_weight
+from laminae.spark.views.reading import relation_changes, relation_filling, relations_of
+from laminae.spark.views.run import ViewRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class Advancer:
         found: Relations = {}
         for name in relations_of(own):
             if view.applied == 0:
-                found[name] = with_weight(relation_table(spark, self.catalog, self.storage, name, until))
+                found[name] = relation_filling(spark, self.catalog, self.storage, name, until)
             else:
                 found[name] = relation_changes(spark, self.catalog, self.storage, name, view.applied, until)
         return found

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.view_order import LIVE
 from laminae.errors import ViewNotReady
 from laminae.spark.logs.numbered import literal_path
-from laminae.spark.tables import source_table
+from laminae.spark.tables import source_changes, source_table
 from laminae.spark.types import spark_schema
 from laminae.spark.views.run import ViewRunner, with_weight
 from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import view_table
+from laminae.spark.views.tree import NEVER, WINDOW_END, held_rows, view_table
+from laminae.views.emission import Kind
 from laminae.views.kernels.changelog import OP, WEIGHT
 from laminae.views.operators import reads_in
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import AdvanceRecord, ViewRecord
     from laminae.catalog.port import Catalog
     from laminae.spark.storage import Storage
-    from laminae.spark.views.tree import ViewState
+    from laminae.spark.views.tree import Place, ViewState
 
 EPOCH = "_epoch"
 
@@ -40,8 +41,34 @@ def table_of(
         raise ViewNotReady(view=view.name, state=view.state, problem=view.problem or "it is being filled")
     runner = ViewRunner(catalog, storage)
     state = runner.state(view, catalog.sources(), catalog.views(), until)
+    place = runner.place(spark)
+    if not state.strategy.is_immediate:
+        return _emitted_table(spark, catalog, storage, view, state, place, until)
     tables = {name: relation_table(spark, catalog, storage, name, until) for name in relations_of(state)}
-    return view_table(spark, state, tables, runner.place(spark))
+    return view_table(spark, state, tables, place)
+
+
+def _emitted_table(
+    spark: SparkSession,
+    catalog: Catalog,
+    storage: Storage,
+    view: ViewRecord,
+    state: ViewState,
+    place: Place,
+    until: int | None,
+) -> DataFrame:
+    """Of a view that holds back: what it has emitted, no more."""
+    last = catalog.last_emission(view.id, until)
+    by_window = state.plan.window is not None and state.strategy.kind is not Kind.EVERY
+    as_of = until if by_window or last is None else last[0]
+    if not by_window and last is not None:
+        state = ViewRunner(catalog, storage).state(view, catalog.sources(), catalog.views(), as_of)
+    tables = {name: relation_table(spark, catalog, storage, name, as_of) for name in relations_of(state)}
+    if by_window:
+        bound = NEVER if state.bound is None else state.bound
+        return held_rows(spark, state, tables, place, NEVER, bound).drop(WINDOW_END)
+    rows = view_table(spark, state, tables, place)
+    return rows if last is not None else rows.limit(0)
 
 
 def relations_of(state: ViewState) -> list[str]:
@@ -60,13 +87,21 @@ def relation_table(
     return table_of(spark, catalog, storage, view, until)
 
 
+def relation_filling(spark: SparkSession, catalog: Catalog, storage: Storage, name: str, until: int) -> DataFrame:
+    """Rows with `_weight`: all that a new view reads of a relation. What was taken back too early counts as well."""
+    source = catalog.source(name)
+    if source is not None and is_retract(source):
+        return relation_changes(spark, catalog, storage, name, 0, until)
+    return with_weight(relation_table(spark, catalog, storage, name, until))
+
+
 def relation_changes(
     spark: SparkSession, catalog: Catalog, storage: Storage, name: str, since: int, until: int
 ) -> DataFrame:
     """Rows with `_weight`: what changed of a relation after one epoch and up to another."""
     source, view = catalog.source(name), catalog.view(name)
     if source is not None and not is_keyed(source):
-        return with_weight(source_table(spark, catalog, storage, source, until, since))
+        return source_changes(spark, catalog, storage, source, until, since)
     owner = source or view
     assert owner is not None  # a view cannot be dropped while another reads it
     advances = catalog.advances(owner.id, since, until)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,18 +13,22 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import AdvanceOwner, PutSetting, SetViewState
 from laminae.engine.definitions import view_plan
+from laminae.engine.options import VIEW_OPTIONS, duration, option
 from laminae.engine.view_order import FAILED, WAITING, above, live_above
+from laminae.engine.watermarks import idle_sources, watermark_of
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.keyed import advance_table
-from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, StateNote, note_of
+from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
 from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import Place, ViewState, view_delta, view_state
+from laminae.spark.views.tree import Place, ViewState, emitted, late_rows, view_delta, view_state
 from laminae.trace.spec import WEIGHT
+from laminae.views.emission import strategy_of
 from laminae.views.kernels.changelog import OP
 from laminae.views.operators import reads_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
     from laminae.spark.views.keyed import SourceTable
     from laminae.spark.views.notes import Note
     from laminae.spark.views.tree import Relations
+    from laminae.spark.views.weights import Weights
+    from laminae.views.operators import ViewPlan
 
 SHARDS = "shards"
 MOST_SHARDS = 64
@@ -56,6 +63,14 @@ NOTHING = Outcome()
 
 
 @dataclass(frozen=True, slots=True)
+class LateRows:
+    """Rows that came too late for every window they belong to, and the directories that hold them."""
+
+    rows: int = 0
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EpochViews:
     """The views that an epoch of one source takes along, ready to be given its rows."""
 
@@ -65,6 +80,7 @@ class EpochViews:
     states: tuple[ViewState, ...]
     place: Place | None
     table: SourceTable | None = None
+    weights: Weights | None = None
 
     @property
     def reads(self) -> int:
@@ -85,7 +101,8 @@ class EpochViews:
     def run(self, rows: DataFrame) -> Outcome:
         if self.place is None:
             return NOTHING
-        return self.runner.run(self.spark, self.states, {self.source.casefold(): with_weight(rows)}, self.place)
+        changes = with_weight(rows) if self.weights is None else self.weights.changes(rows)
+        return self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +130,32 @@ class ViewRunner:
     ) -> ViewState:
         plan = view_plan(view.name, view.query, sources, views)
         manifests = self.catalog.manifests(view.id, until)
-        return view_state(view.id, view.name, plan, self.catalog.last_advance(view.id), manifests)
+        found = view_state(view.id, view.name, plan, self.catalog.last_advance(view.id), manifests)
+        strategy = strategy_of(view.emit)
+        emission = None if strategy.is_immediate else self.catalog.last_emission(view.id, until)
+        bound = None if emission is None else emission[1]
+        return replace(found, strategy=strategy, bound=bound, closed=self._closed(view, plan, sources, views))
+
+    def watermark(
+        self,
+        view: ViewRecord,
+        sources: Sequence[SourceRecord],
+        views: Sequence[ViewRecord],
+        now: datetime | None = None,
+    ) -> int | None:
+        """How far event time has come for a view; with a clock, without the sources that are idle."""
+        times = {source.id: self.catalog.event_time(source.id) for source in sources if source.watermark is not None}
+        idle = frozenset[int]() if now is None else idle_sources(self.catalog, sources, now)
+        return watermark_of(view, sources, views, times, idle)
+
+    def _closed(
+        self, view: ViewRecord, plan: ViewPlan, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]
+    ) -> int | None:
+        """Windows that end at or before this are too old to take anything."""
+        if plan.window is None:
+            return None
+        watermark = self.watermark(view, sources, views)
+        return None if watermark is None else watermark - lateness_of(view)
 
     def place(self, spark: SparkSession, time: int = 0) -> Place:
         """The number of shards is fixed with the first view of a home that runs."""
@@ -123,15 +165,30 @@ class ViewRunner:
             self.catalog.commit([PutSetting(SHARDS, found)])
         return Place(str(self.storage.home), int(found), time)
 
-    def run(self, spark: SparkSession, states: Sequence[ViewState], deltas: Relations, place: Place) -> Outcome:
-        """One job. `spark` is a session of our own: how its plans shuffle is set here."""
+    def run(
+        self,
+        spark: SparkSession,
+        states: Sequence[ViewState],
+        deltas: Relations,
+        place: Place,
+        released: tuple[ViewState, DataFrame] | None = None,
+    ) -> Outcome:
+        """One job. `spark` is a session of our own: how its plans shuffle is set here.
+
+        `released` is what a view had held back, as changes; the others read it.
+        """
         for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(place.shards)}.items():
             spark.conf.set(name, value)
         relations, made = dict(deltas), dict[int, DataFrame]()
         kept: list[DataFrame] = []
+        if released is not None:
+            states = [released[0], *states]
         for state in states:
             directory = self.storage.new_segment(state.owner, "changes")
-            frame = view_delta(state, relations, place, directory)
+            if released is not None and state is released[0]:
+                frame: DataFrame | None = emitted(state, released[1], place, directory)
+            else:
+                frame = view_delta(state, relations, place, directory)
             if frame is None:
                 continue
             if len(_readers(state.name, states)) > 1:
@@ -144,9 +201,28 @@ class ViewRunner:
         finally:
             for frame in kept:
                 frame.unpersist()
-        return self._outcome(states, made, notes)
+        late = {note.owner for note in notes if isinstance(note, LateNote)}
+        found = {state.owner: self._late(state, relations, place) for state in states if state.owner in late}
+        return self._outcome(states, made, notes, found)
 
-    def _outcome(self, states: Sequence[ViewState], made: Mapping[int, DataFrame], notes: Iterable[Note]) -> Outcome:
+    def _late(self, state: ViewState, deltas: Relations, place: Place) -> LateRows:
+        """A second, small job, only for epochs that have some."""
+        rows = late_rows(state, deltas, place)
+        if rows is None:
+            return LateRows()
+        segment = self.storage.new_segment(state.owner, "late")
+        rows.write.mode("errorifexists").parquet(self.storage.path(segment))
+        self.storage.sync(segment)
+        count = self.storage.rows(segment)
+        return LateRows(count, (segment,) if count else ())
+
+    def _outcome(
+        self,
+        states: Sequence[ViewState],
+        made: Mapping[int, DataFrame],
+        notes: Iterable[Note],
+        late: Mapping[int, LateRows],
+    ) -> Outcome:
         by_owner: defaultdict[int, list[Note]] = defaultdict(list)
         for note in notes:
             by_owner[note.owner].append(note)
@@ -160,7 +236,8 @@ class ViewRunner:
                 stopped |= {view.id for view in waiting}
                 updates += self._stopped(failures[state.owner], state, waiting)
             elif state.owner in made and state.owner not in stopped:
-                updates += _advanced(state, made[state.owner], by_owner[state.owner])
+                found = late.get(state.owner, LateRows())
+                updates += _advanced(state, made[state.owner], by_owner[state.owner], found)
         return Outcome(tuple(updates), tuple(failures.values()))
 
     def _stopped(self, failure: FailureNote, state: ViewState, waiting: Sequence[ViewRecord]) -> list[CatalogUpdate]:
@@ -171,13 +248,18 @@ class ViewRunner:
         return [own, *(SetViewState(view.id, WAITING, told, last, if_there=True) for view in waiting)]
 
 
-def _advanced(state: ViewState, frame: DataFrame, notes: Sequence[Note]) -> list[CatalogUpdate]:
+def lateness_of(view: ViewRecord) -> int:
+    """How long after its end a window takes corrections, in microseconds."""
+    return duration(option(view.options, "allowed_lateness", VIEW_OPTIONS) or "0 seconds") // timedelta(microseconds=1)
+
+
+def _advanced(state: ViewState, frame: DataFrame, notes: Sequence[Note], late: LateRows) -> list[CatalogUpdate]:
     kept = [note for note in notes if isinstance(note, StateNote)]
     changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
     shards = [(note.operator, note.shard) for note in kept]
     if len(set(shards)) != len(shards):
         raise AssertionError(f"a shard of view {state.name} was computed in two tasks: {sorted(shards)}")
-    if not kept and not changes:
+    if not kept and not changes and not late.rows:
         return []
     return [
         AdvanceOwner(
@@ -190,6 +272,8 @@ def _advanced(state: ViewState, frame: DataFrame, notes: Sequence[Note]) -> list
             schema=arrow_schema(frame.drop(NOTE).schema),
             anomalies=sum(note.anomalies - note.recovered for note in kept),
             dropped=sum(note.dropped for note in kept),
+            late=late.rows,
+            late_files=late.files,
         )
     ]
 

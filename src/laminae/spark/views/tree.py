@@ -5,7 +5,6 @@ A delta has the operator's columns, `_weight`, and behind a stateful operator `_
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -21,6 +20,7 @@ from laminae.spark.views.notes import NOTE
 from laminae.spark.views.tasks import AggregateShard, Closed, Emit, EmitStage, Held, ShardRows, out_schema
 from laminae.trace.spec import WEIGHT
 from laminae.views.emission import Kind, Strategy
+from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.changelog import OP
 from laminae.views.kernels.distinct import distinct
 from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
@@ -120,42 +120,45 @@ def view_table(spark: SparkSession, view: ViewState, tables: Relations, place: P
     return _Tables(spark, view, tables, place).table(view.plan.root)
 
 
-def operator_id(operator: GroupBy | Distinct) -> str:
-    """The same for operators that keep the same: what they read, how it is filtered, and the expressions of the keys.
-
-    Of the arguments of aggregates it says nothing, as these are known by ids of their own.
-    """
-    return hashlib.sha256(repr(_essence(operator)).encode()).hexdigest()[:16]
-
-
-def _essence(operator: Operator) -> tuple[object, ...]:
-    match operator:
-        case Read(relation=relation):
-            return ("read", relation.casefold())
-        case Linear(input=below, expressions=expressions, condition=condition):
-            return ("linear", _essence(below), tuple((each.name, each.sql) for each in expressions), condition)
-        case UnionAll(inputs=inputs):
-            return ("union", *map(_essence, inputs))
-        case GroupBy(input=Linear() as below, keys=keys):
-            own = tuple((each.name, each.sql) for each in below.expressions if each.name in keys)
-            return ("group", _essence(below.input), own, below.condition)
-        case GroupBy(input=below, keys=keys):
-            return ("group", _essence(below), keys)
-        case Distinct(input=below):
-            return ("distinct", _essence(below))
+def held_rows(
+    spark: SparkSession, view: ViewState, tables: Relations, place: Place, after: int, until: int
+) -> DataFrame:
+    """The rows of windows that end after one time and at or before another, with the end as `_window_end`."""
+    root, window = view.plan.root, view.plan.window
+    if window is None or not isinstance(root, Linear) or window.end not in root.input.columns:
+        raise AssertionError(f"the rows of view {view.name} have no window")
+    wider = replace(root, expressions=(*root.expressions, Named(WINDOW_END, quoted(window.end))))
+    found = _Tables(spark, view, tables, place).table(wider)
+    end = F.unix_micros(F.col(WINDOW_END).cast("timestamp"))
+    return found.where((end > after) & (end <= until))
 
 
-def stateful(operator: Operator) -> tuple[GroupBy | Distinct, ...]:
-    """Every operator of a tree that keeps state."""
-    match operator:
-        case Read():
-            return ()
-        case UnionAll(inputs=inputs):
-            return tuple(found for each in inputs for found in stateful(each))
-        case Linear(input=below):
-            return stateful(below)
-        case GroupBy(input=below) | Distinct(input=below):
-            return (operator, *stateful(below))
+def emitted(view: ViewState, rows: DataFrame, place: Place, directory: str) -> DataFrame:
+    """Rows with `_weight` as changes of the view, written as they pass; those of a key next to each other."""
+    emit = Emit(
+        owner=view.owner,
+        home=place.home,
+        directory=directory,
+        columns=tuple((name, name) for name in view.plan.root.columns),
+        key=view.plan.key,
+        time=place.time,
+        window_end=WINDOW_END if WINDOW_END in rows.columns else None,
+        held=Held(leaves_out_old=view.strategy.kind is Kind.ON_UPDATE),
+    )
+    stage = EmitStage(emit, tuple(each for each in _fields(rows) if each.name not in (WEIGHT, NOTE)))
+    shown = [each for each in stage.fields if each.name != WINDOW_END]
+    return rows.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
+
+
+def net_change(old: DataFrame, new: DataFrame, key: Sequence[str] | None) -> DataFrame:
+    """What to add and take away to come from one table to the other; of a key the old row first."""
+    names = [quoted(name) for name in new.columns]
+    both = new.withColumn(WEIGHT, F.lit(1)).unionAll(old.select(*names).withColumn(WEIGHT, F.lit(-1)))
+    added = both.groupBy(*names).agg(F.sum(WEIGHT).cast("bigint").alias(WEIGHT)).where(f"{WEIGHT} <> 0")
+    if key is None:
+        return added
+    keys = [quoted(name) for name in key]
+    return added.repartition(*keys).sortWithinPartitions(*keys, WEIGHT) if keys else added.repartition(1).sort(WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ class _Deltas:
         match operator:
             case Read(relation=relation):
                 found = self.deltas.get(relation.casefold())
-                return None if found is None else _selected(found, operator.columns)
+                return None if found is None else _selected(found, operator)
             case Linear(input=below):
                 frame = self.delta(below)
                 return None if frame is None else _linear(frame, operator)
@@ -237,7 +240,7 @@ class _Tables:
     def table(self, operator: Operator) -> DataFrame:
         match operator:
             case Read(relation=relation):
-                return self.tables[relation.casefold()].select(*map(quoted, operator.columns))
+                return self.tables[relation.casefold()].selectExpr(*operator.selected)
             case Linear(input=below):
                 return _linear(self.table(below), operator)
             case UnionAll(inputs=inputs):
@@ -289,9 +292,9 @@ def _plain_columns(root: Operator) -> tuple[tuple[str, str], ...] | None:
     return tuple(found) if all(source in known for _, source in found) else None
 
 
-def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _selected(frame: DataFrame, read: Read) -> DataFrame:
     own = [name for name in (WEIGHT, NOTE) if name in frame.columns]
-    return frame.select(*map(quoted, columns), *own)
+    return frame.selectExpr(*read.selected, *own)
 
 
 def _union(parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:

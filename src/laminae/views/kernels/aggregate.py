@@ -20,6 +20,7 @@ from laminae.views.kernels.accumulate import accumulated
 from laminae.views.kernels.aggregates import GROUPS, ROWS, Aggregate, ValueSet, groups_trace, values_name
 from laminae.views.kernels.changelog import Rows, changes
 from laminae.views.kernels.delta import Slot, delta_of
+from laminae.views.kernels.kept import kept_groups
 from laminae.views.kernels.outputs import outputs
 from laminae.views.kernels.step import Counts, Step, state_rows
 
@@ -38,7 +39,7 @@ State = dict[str, pa.Array]
 def step(aggregate: Aggregate, table: pa.Table, manifest: Manifest, store: RunStore) -> Step:
     """One epoch of one shard: `_hash`, keys, `_weight`, `_slot` and the columns that the accumulators name."""
     trace, delta = groups_trace(aggregate), delta_of(aggregate, table)
-    before = latest(trace, [store.open(run) for run in manifest.runs(GROUPS)], delta.groups)
+    before = latest(trace, kept_groups(aggregate, manifest, store), delta.groups)
     rows = integers(before.payload[ROWS]) + delta.sums("_weight")
     state: State = {ROWS: pa.array(rows)}
     holds = rows != 0
@@ -70,7 +71,7 @@ def step(aggregate: Aggregate, table: pa.Table, manifest: Manifest, store: RunSt
 def rows(aggregate: Aggregate, manifest: Manifest, store: RunStore) -> Iterator[pa.RecordBatch]:
     """The rows that the view shows now, in batches."""
     trace = groups_trace(aggregate)
-    for batch in scan(trace, [store.open(run) for run in manifest.runs(GROUPS)]):
+    for batch in scan(trace, kept_groups(aggregate, manifest, store)):
         state = {name: batch.column(name) for name in trace.payload}
         groups = Wanted(integers(batch.column(HASH)), tuple(batch.column(name) for name in trace.keys))
         visible = _is_visible(aggregate, state)

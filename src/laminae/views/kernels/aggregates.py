@@ -6,7 +6,7 @@ state. COUNT(x), SUM(x) and AVG(x) read one accumulator; so do MIN, MAX and COUN
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from laminae.trace.spec import TraceSpec, stored
+from laminae.views.operators import ADDED
 from laminae.zset.wide import LIMBS_OF_DECIMAL_SUM, LIMBS_OF_INT64_SUM
 
 if TYPE_CHECKING:
@@ -119,9 +120,10 @@ def state_fields(accumulator: Accumulator) -> tuple[pa.Field, ...]:
         case Tally():
             return (count,)
         case IntegerTotal():
-            return (count, *_limbs(name, LIMBS_OF_INT64_SUM))
-        case DecimalTotal():
-            return (count, *_limbs(name, LIMBS_OF_DECIMAL_SUM))
+            return (count, *_limbs(f"{name}_s", LIMBS_OF_INT64_SUM))
+        case DecimalTotal(scale=scale):
+            # Unscaled values of one scale are not those of another.
+            return (count, *_limbs(f"{name}_d{scale}_", LIMBS_OF_DECIMAL_SUM))
         case FloatTotal():
             return (count, pa.field(f"{name}_sum", pa.float64()))
         case ValueSet(keeps_min=keeps_min, keeps_max=keeps_max):
@@ -136,7 +138,8 @@ def state_fields(accumulator: Accumulator) -> tuple[pa.Field, ...]:
 def groups_trace(aggregate: Aggregate) -> TraceSpec:
     """One row for each group that has seen anything."""
     accumulated = [field for found in aggregate.accumulators for field in state_fields(found)]
-    return TraceSpec.replace(GROUPS, aggregate.keys, [pa.field(ROWS, pa.int64()), *accumulated])
+    trace = TraceSpec.replace(GROUPS, aggregate.keys, [pa.field(ROWS, pa.int64()), *accumulated])
+    return replace(trace, late=tuple(name for name in trace.keys if name.startswith(ADDED)))
 
 
 @lru_cache(maxsize=256)
@@ -164,4 +167,4 @@ def key_text(aggregate: Aggregate, groups: Wanted, place: int) -> str:
 
 
 def _limbs(name: str, count: int) -> list[pa.Field]:
-    return [pa.field(f"{name}_s{i}", pa.int64()) for i in range(count)]
+    return [pa.field(f"{name}{i}", pa.int64()) for i in range(count)]

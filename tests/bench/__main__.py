@@ -7,7 +7,7 @@ from itertools import chain
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import ground_floor, zset
+from tests.bench import ground_floor, streams, zset
 
 
 def main() -> int:
@@ -16,7 +16,7 @@ def main() -> int:
     for name in ("figure", "measured", "target", "met", "what was run"):
         table.add_column(name)
     missed = 0
-    for figure in chain(ground_floor.figures(), zset.figures()):
+    for figure in chain(ground_floor.figures(), zset.figures(), streams.figures()):
         missed += not figure.is_met
         mark = "[green]yes[/]" if figure.is_met else "[red]NO[/]"
         unit = figure.unit

@@ -28,7 +28,7 @@ def projection_onto(spec: TraceSpec, stored: pa.Schema, file: str) -> ColumnProj
         return None
     projection = projection_between(stored, spec.schema)
     for step in projection.steps:
-        if isinstance(step, Fill) and step.target.name in spec.identity:
+        if isinstance(step, Fill) and step.target.name in spec.identity and step.target.name not in spec.late:
             _refuse(file, step, "the column tells rows apart and the run does not have it")
     _check(projection.steps, columns_of(stored), file)
     is_same = stored.names == spec.schema.names and all(

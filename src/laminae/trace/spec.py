@@ -37,7 +37,8 @@ _STORED = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 class TraceSpec:
     """`keys` tell groups apart, `values` rows within a group, `payload` comes along.
 
-    NULL is a key value, so what else is said of a key's nullability is left aside.
+    NULL is a key value, so what else is said of a key's nullability is left aside. `late` are keys that older runs
+    lack: they are NULL there, which changes no hash.
     """
 
     name: str
@@ -47,6 +48,7 @@ class TraceSpec:
     payload: tuple[str, ...]
     schema: pa.Schema
     keeps_tombstones: bool = False
+    late: tuple[str, ...] = ()
 
     @classmethod
     def replace(

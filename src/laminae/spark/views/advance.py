@@ -6,16 +6,19 @@ counted twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from laminae.catalog.updates import NextEpoch, SetViewState
+from laminae.catalog.updates import AdoptState, NextEpoch, SetViewState
 from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
-from laminae.errors import LaminaeError
-from laminae.spark.views.reading import relation_changes, relation_filling, relations_of
-from laminae.spark.views.run import ViewRunner
+from laminae.errors import LaminaeError, QueryFailed
+from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of
+from laminae.spark.views.run import ViewRunner, with_weight
+from laminae.spark.views.tree import view_state, view_table
+from laminae.views.identity import operator_id, stateful
+from laminae.views.operators import Read, ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +59,8 @@ class Advancer:
     def _advance(self, spark: SparkSession, view: ViewRecord) -> None:
         source = self._source_below(view)
         try:
+            if view.former is not None and view.applied:
+                self._adopt(spark, view, view.former)
             if view.applied < (last := self.catalog.last_epoch()):
                 self._step(spark, view, last, view.state)
             with self.between_epochs(source.id):
@@ -84,6 +89,27 @@ class Advancer:
         done = SetViewState(view.id, state, None, until, if_there=True)
         self._commit([NextEpoch(), *outcome.updates, done])
         faults.reach("view advanced")
+
+    def _adopt(self, spark: SparkSession, view: ViewRecord, former: int) -> None:
+        """Go on with the state of the view that this one replaced, and emit what it comes to as new rows.
+
+        Nothing is read again. That the state is what this view needs was judged when it was created.
+        """
+        runner = ViewRunner(self.catalog, self.storage)
+        own = runner.state(view, self.catalog.sources(), self.catalog.views())
+        state = view_state(view.id, view.name, own.plan, 0, self.catalog.manifests(former, view.applied))
+        place = runner.place(spark, int(self.clock().timestamp() * 1_000_000))
+        tables = {
+            name: relation_table(spark, self.catalog, self.storage, name, view.applied) for name in relations_of(state)
+        }
+        name = view.name.casefold()
+        shown = replace(own, plan=ViewPlan(Read(name, own.plan.columns), own.plan.key, None))
+        rows = with_weight(view_table(spark, state, tables, place))
+        outcome = runner.run(spark, [shown], {name: rows}, place)
+        if outcome.failures:
+            raise QueryFailed(problem=outcome.failures[0].problem)
+        adopted = AdoptState(view.id, former, tuple(operator_id(each) for each in stateful(own.plan.root)))
+        self._commit([NextEpoch(), adopted, *outcome.updates])
 
     def _begins_empty(self, view: ViewRecord) -> bool:
         return view.applied == 0 and option(view.options, "backfill", VIEW_OPTIONS) == "false"

@@ -44,6 +44,8 @@ def rewind(update: Rewind, writing: Writing) -> int:
     writing.transaction.execute("DELETE FROM savepoints WHERE epoch > ?", epoch)
     writing.transaction.execute("DELETE FROM advances WHERE epoch > ?", epoch)
     writing.transaction.execute("DELETE FROM manifests WHERE epoch > ?", epoch)
+    writing.transaction.execute("DELETE FROM manifests WHERE owner_id NOT IN (SELECT owner_id FROM advances)")
+    writing.transaction.execute("UPDATE views SET applied = ? WHERE applied > ?", epoch, epoch)
     # A view that was made later has none of its state left, and begins anew.
     writing.transaction.execute(
         """UPDATE views SET state = 'creating', problem = NULL, applied = 0

@@ -6,14 +6,18 @@ counted twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+import threading
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
 
 from laminae.catalog.updates import AdoptState, NextEpoch, SetViewState
 from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
-from laminae.errors import LaminaeError, QueryFailed
+from laminae.errors import CatalogUnavailable, ConcurrentChange, LaminaeError, LeaseLost, QueryFailed
 from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of
 from laminae.spark.views.run import ViewRunner, with_weight
 from laminae.spark.views.tree import view_state, view_table
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from laminae.spark.storage import Storage
     from laminae.spark.views.tree import Relations, ViewState
 
+LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Advancer:
@@ -43,9 +49,14 @@ class Advancer:
     between_epochs: Callable[[int], AbstractContextManager[object]]
     clock: Callable[[], datetime]
     lease_token: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def pump(self, spark: SparkSession) -> None:
         """Bring every view that can be live to it. One that cannot be filled is failed alone."""
+        with self._lock:
+            self._pump(spark)
+
+    def _pump(self, spark: SparkSession) -> None:
         for name in [view.name for view in in_order(self.catalog.views())]:
             view = self.catalog.view(name)
             if view is not None and view.state in (CREATING, WAITING) and self._is_ready(view):
@@ -67,8 +78,13 @@ class Advancer:
                 now = self.catalog.view(view.name)
                 if now is not None and now.id == view.id and now.state == view.state and self._is_ready(now):
                     self._step(spark, now, self.catalog.last_epoch(), LIVE)
-        except LaminaeError as problem:
-            self._commit([SetViewState(view.id, FAILED, str(problem), if_there=True)])
+        except (CatalogUnavailable, LeaseLost):
+            raise
+        except ConcurrentChange as problem:
+            # Somebody changed a definition meanwhile: the next round begins with that.
+            LOG.info("view %s is filled again: %s", view.name, problem)
+        except (LaminaeError, PySparkException) as problem:
+            self._commit([SetViewState(view.id, FAILED, str(problem).partition("\n")[0], if_there=True)])
 
     def _step(self, spark: SparkSession, view: ViewRecord, until: int, state: str) -> None:
         """Take along what changed up to an epoch: all of it for a view that has nothing yet."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from laminae.views.operators import ViewPlan
 
 SHARDS = "shards"
+QUERY_FAILED = "QUERY_FAILED"
 MOST_SHARDS = 64
 # What the plans of views rest on, whatever the session of the user says.
 _OWN = {
@@ -175,8 +177,51 @@ class ViewRunner:
     ) -> Outcome:
         """One job. `spark` is a session of our own: how its plans shuffle is set here.
 
-        `released` is what a view had held back, as changes; the others read it.
+        `released` is what a view had held back, as changes; the others read it. A view whose expressions cannot be
+        computed is failed alone.
         """
+        try:
+            return self._job(spark, states, deltas, place, released)
+        except PySparkException:
+            if released is not None or not states:
+                raise
+            return self._apart(spark, states, deltas, place)
+
+    def _apart(self, spark: SparkSession, states: Sequence[ViewState], deltas: Relations, place: Place) -> Outcome:
+        """Find out which views cannot be computed; the others are."""
+        for delta in deltas.values():
+            # What is wrong with the rows themselves is no fault of a view, and raised.
+            delta.write.format("noop").mode("overwrite").save()
+        good: list[ViewState] = []
+        failures: list[tuple[ViewState, FailureNote]] = []
+        out = set[str]()
+        for state in states:
+            name = state.name.casefold()
+            if any(read.relation.casefold() in out for read in reads_in(state.plan.root)):
+                out.add(name)
+                continue
+            try:
+                self._job(spark, [*good, state], deltas, place)
+            except PySparkException as problem:
+                out.add(name)
+                failures.append((state, FailureNote(state.owner, QUERY_FAILED, str(problem).partition("\n")[0])))
+            else:
+                good.append(state)
+        found = self._job(spark, good, deltas, place) if good else NOTHING
+        views = self.catalog.views()
+        stopped = [
+            update for state, failure in failures for update in self._stopped(failure, state, above(state.name, views))
+        ]
+        return Outcome((*found.updates, *stopped), (*found.failures, *(failure for _, failure in failures)))
+
+    def _job(
+        self,
+        spark: SparkSession,
+        states: Sequence[ViewState],
+        deltas: Relations,
+        place: Place,
+        released: tuple[ViewState, DataFrame] | None = None,
+    ) -> Outcome:
         for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(place.shards)}.items():
             spark.conf.set(name, value)
         relations, made = dict(deltas), dict[int, DataFrame]()

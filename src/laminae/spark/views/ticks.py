@@ -5,6 +5,7 @@ The same single transaction as an epoch, with no Spark batch behind it.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,14 @@ class Ticker:
     clock: Callable[[], datetime]
     lease_token: int | None = None
     _tried: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def pump(self, spark: SparkSession, ending: bool = False) -> None:
         """Emit what is due. `ending`: a bounded run has come to its end, so nothing that can be said is kept back."""
+        with self._lock:
+            self._pump(spark, ending)
+
+    def _pump(self, spark: SparkSession, ending: bool) -> None:
         for name in [view.name for view in in_order(self.catalog.views()) if not _is_immediate(view)]:
             view = self.catalog.view(name)
             if view is None or view.state != LIVE or self._due(view, ending) is None:

@@ -6,9 +6,10 @@ import pytest
 
 from laminae.errors import QueryFailed, UnknownColumn, UnsupportedSql
 from laminae.views.drawing import drawn
+from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.aggregates import Function
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, reads_in
-from laminae.views.planner import plan_view
+from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, quoted, reads_in
+from laminae.views.planner import RelationColumn, plan_view
 
 RELATIONS = {"s": ("id", "region", "amount", "ts", "meta", "tags"), "v": ("region", "total")}
 
@@ -190,3 +191,48 @@ def test_what_makes_no_sense_is_told(query, problem):
 def test_an_unknown_column_is_told_with_the_nearest_one():
     with pytest.raises(UnknownColumn, match="amount"):
         planned("SELECT amuont FROM s")
+
+
+def seen(name, written, id_="1"):
+    return RelationColumn(name, id_, written, quoted(name))
+
+
+RENAMED = {"s": (seen("total", "amount", "1"), seen("region", "region", "2"), seen("amount", None, "9"))}
+
+
+def test_a_name_in_the_text_means_the_column_it_meant_when_it_was_written():
+    plan = plan_view("SELECT amount, amount + 1 AS more FROM s WHERE amount > 0", RENAMED)
+    assert plan.columns == ("amount", "more")
+    (read,) = reads_in(plan.root)
+    assert read.selected == ("`total` AS `amount`", "`region` AS `region`", "`amount` AS `#9`")
+
+
+def test_a_star_shows_the_names_of_today_through_every_query_around_it():
+    nested = "WITH c AS (SELECT * FROM s) SELECT DISTINCT * FROM c"
+    for query in ("SELECT * FROM s", "SELECT * FROM (SELECT * FROM s)", nested):
+        assert plan_view(query, RENAMED).columns == ("total", "region", "amount")
+    outer = plan_view("SELECT amount FROM (SELECT * FROM s)", RENAMED)
+    assert (outer.columns, outer.ids) == (("amount",), ("amount",))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT region, SUM(amount), COUNT(*) FROM s WHERE amount > 0 GROUP BY region",
+        "SELECT amount FROM (SELECT DISTINCT * FROM s)",
+        "SELECT region, MIN(amount) FROM (SELECT * FROM s) GROUP BY region",
+        "SELECT * FROM s UNION SELECT * FROM s",
+    ],
+)
+def test_neither_a_rename_nor_an_added_column_moves_state(query):
+    before, after = plan_view(query, {"s": ("amount", "region")}), plan_view(query, RENAMED)
+    old, new = stateful(before.root), stateful(after.root)
+    assert list(map(operator_id, old)) == list(map(operator_id, new))
+    assert [each.calls for each in old if isinstance(each, GroupBy)] == [
+        each.calls for each in new if isinstance(each, GroupBy)
+    ]
+
+
+def test_a_rename_to_a_name_that_the_view_gives_another_column_is_told():
+    with pytest.raises(QueryFailed, match="two columns of the view are called total"):
+        plan_view("SELECT *, 1 AS total FROM s", RENAMED)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from laminae.errors import AggregateOverflow
+from laminae.errors import AggregateOverflow, StateIncompatible
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.kernels.aggregate import rows, step
@@ -26,6 +26,7 @@ from laminae.views.kernels.distinct import distinct
 from tests.support.traces import aggregate_delta
 
 KEY = pa.field("k", pa.string())
+ADDED_FIELD = pa.field("#4", pa.int64())
 
 
 @pytest.fixture
@@ -265,3 +266,24 @@ def test_counts_tell_rows_in_and_out_and_kept(store):
     run = Running(SUM, store)
     run(("a", 5, 1), ("b", 1, 1))
     assert (run.last.counts.rows_in, run.last.counts.rows_out, run.last.counts.state_rows) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("now", [DecimalTotal("m", 4), FloatTotal("m")])
+def test_sum_that_was_kept_in_another_type_is_not_read_as_one_of_this(store, now):
+    kind, result = pa.decimal128(10, 2), (Function.SUM, pa.decimal128(20, 2))
+    run = Running(view(DecimalTotal("m", 2), result), store)
+    run(("a", Decimal("1.25"), 1))
+    run.aggregate = view(now, (Function.SUM, kind))
+    with pytest.raises(StateIncompatible, match="another type"):
+        list(rows(run.aggregate, run.last.manifest, store))
+
+
+def test_distinct_rows_that_gain_a_column_are_those_with_null_there(store):
+    old, new = distinct("v", [pa.field("k", pa.string())]), distinct("v", [pa.field("k", pa.string()), ADDED_FIELD])
+    table = pa.table({"_hash": pa.array([7, 9]), "k": ["a", "b"], "_weight": [1, 1]})
+    manifest = step(old, table, Manifest(), store).manifest
+    again = pa.table({"_hash": [7, 11], "k": ["a", "b"], "#4": pa.array([None, 5], pa.int64()), "_weight": [1, 1]})
+    found = step(new, again, manifest, store)
+    assert found.changes.column("k").to_pylist() == ["b"]
+    shown = [row for batch in rows(new, found.manifest, store) for row in batch.to_pylist()]
+    assert sorted(shown, key=repr) == [{"k": "a", "#4": None}, {"k": "b", "#4": 5}, {"k": "b", "#4": None}]

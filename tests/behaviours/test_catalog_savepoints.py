@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.catalog.updates import DropSavepoint, ForgetSegments, PutSavepoint, Rewind, SetSinkProgress
+from laminae.catalog.updates import (
+    AdvanceOwner,
+    DropSavepoint,
+    ForgetChanges,
+    ForgetSegments,
+    NextEpoch,
+    PutSavepoint,
+    Rewind,
+    SetSinkProgress,
+)
 from laminae.errors import DuplicateObject, InvalidName, UnknownObject
-from tests.support.catalogs import NOON, drop, epoch, made, sink
+from tests.support.catalogs import NOON, columns, drop, epoch, made, sink, view
 
 if TYPE_CHECKING:
     from laminae.catalog import Catalog
@@ -112,3 +121,12 @@ def test_dropped_sources_are_known_by_their_ids(catalog: Catalog) -> None:
     assert catalog.dropped_sources() == ()
     catalog.commit([drop("source", source.id)])
     assert catalog.dropped_sources() == (source.id,)
+
+
+def test_a_changelog_that_is_no_longer_kept_leaves_its_counts(catalog: Catalog) -> None:
+    (owner,) = catalog.commit([view("v")]).ids
+    for expected, file in ((0, "a"), (1, "b")):
+        advance = AdvanceOwner(owner, "v", expected, (), (file,), 3, columns("id"))
+        catalog.commit([NextEpoch(), advance])
+    catalog.commit([ForgetChanges(owner, (1,))])
+    assert [(each.epoch, each.files, each.rows) for each in catalog.advances(owner)] == [(1, (), 3), (2, ("b",), 3)]

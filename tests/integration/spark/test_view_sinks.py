@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from laminae.engine import faults
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from laminae.errors import ChangelogExpired
 
 ORDERS = "CREATE SOURCE orders (customer STRING, qty INT) WITH (connector = 'push')"
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer"
@@ -109,3 +113,44 @@ def test_a_sink_that_dies_on_its_snapshot_begins_at_the_same_epoch_again(orders,
     assert orders._catalog.sink("kept").began == placed.progress
     orders.run()
     assert len(lines(out, "kept")) == 2
+
+
+def test_a_second_process_watches_and_a_collection_leaves_view_and_sink_whole(orders, tmp_path):
+    out, home = tmp_path / "out", Path(orders.home)
+    orders.sql(TOTALS)
+    create(orders, out, "keyed", mode="upsert")
+    command = [sys.executable, "-m", "laminae", "watch", "totals", "--json", "--since", "0", "--home", str(home)]
+    watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    limit = threading.Timer(120, watch.kill)
+    limit.start()
+    pipeline = orders.start("0 seconds")
+    try:
+        for qty in (1, 2, 3):
+            insert(orders, ("a", qty))
+            pipeline.process_all_available()
+        seen = [json.loads(watch.stdout.readline()) for _ in range(5)]
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(60) == 0
+    finally:
+        limit.cancel()
+        watch.kill()
+        watch.stdout.close()
+        pipeline.stop()
+    assert [(row["_op"], row["q"]) for row in seen] == [("+I", 1), ("-U", 1), ("+U", 3), ("-U", 3), ("+U", 6)]
+    long_ago = time.time() - 30 * 86_400
+    for path in home.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+    left = home / "state" / "99" / "of-a-crash.run"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (long_ago, long_ago))
+    gone = orders.gc()
+    assert [removal.kind for removal in gone if removal.kind != "state"] == ["changes"] * 3
+    assert "state/99/of-a-crash.run" in [removal.path for removal in gone]
+    assert not list(home.glob("sources/*/changes/*"))
+    with pytest.raises(ChangelogExpired):
+        orders.changes("totals")
+    insert(orders, ("a", 4))
+    orders.run()
+    assert orders.sql("SELECT customer, q FROM totals").fetchall() == [("a", 10)]
+    assert told(out, "keyed") == [("+I", "a", 1), ("+U", "a", 3), ("+U", "a", 6), ("+U", "a", 10)]

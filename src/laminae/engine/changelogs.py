@@ -5,12 +5,12 @@ Options name columns as they were when they were given; a column is known by its
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from laminae.engine.options import option
-from laminae.errors import InvalidOption, InvalidSchema, NotAvailable
+from laminae.errors import InvalidOption, InvalidSchema
 from laminae.schema.column import columns_of
 
 if TYPE_CHECKING:
@@ -19,22 +19,32 @@ if TYPE_CHECKING:
     from laminae.catalog.model import Options, SourceRecord, VersionRecord
 
 APPEND, UPSERT, RETRACT, DEBEZIUM = "append", "upsert", "retract", "debezium"
-KEYED = (UPSERT,)
+KEYED = (UPSERT, DEBEZIUM)
 """The changelogs of sources that keep a table by their primary key."""
 FIELDS = {
-    "sequence_by": (UPSERT,),
+    "sequence_by": (UPSERT, DEBEZIUM),
     "deleted_by": (UPSERT,),
     "weight_field": (RETRACT,),
     "op_field": (RETRACT,),
 }
 """Options that name a column, with the changelogs that know them."""
+DEBEZIUM_JSON = "debezium-json"
+EVENT_ORDER = "source.lsn"
 # What a changelog has beside the columns of the rows.
 OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch")
 DELTA_NAMES = ("_weight", "_note")
 
 
 def changelog_of(options: Options) -> str:
-    return option(options, "changelog") or APPEND
+    """As it is given; what is written as Debezium's events are those."""
+    given = dict(options)
+    default = DEBEZIUM if given.get("format") == DEBEZIUM_JSON else APPEND
+    return given.get("changelog", default)
+
+
+def event_order(options: Options) -> str:
+    """The field that orders Debezium's events."""
+    return dict(options).get("sequence_by", EVENT_ORDER)
 
 
 def is_keyed(source: SourceRecord) -> bool:
@@ -74,11 +84,11 @@ def check_changelog(source: str, schema: pa.Schema, options: Options, primary_ke
             known = " or ".join(f"changelog = {each!r}" for each in kinds)
             problem = f"it means nothing with changelog = {kind!r}"
             raise _invalid(name, source, problem, f"Give {known}, or leave it out.")
-    if kind not in (APPEND, RETRACT, *KEYED):
-        advice = f"Use one of {', '.join((APPEND, RETRACT, *KEYED))}."
-        raise NotAvailable(
-            feature=f"changelog = {kind!r}", problem=f"source {source} cannot be read so yet", advice=advice
-        )
+    if (kind == DEBEZIUM and given.get("format", "json") not in ("json", DEBEZIUM_JSON)) or (
+        kind != DEBEZIUM and given.get("format") == DEBEZIUM_JSON
+    ):
+        advice = f"Use format = {DEBEZIUM_JSON!r} with changelog = {DEBEZIUM!r}."
+        raise _invalid("format", source, f"{given.get('format')} does not go with changelog = {kind!r}", advice)
     if kind == RETRACT:
         _check_retract(source, schema, given, primary_key)
     if kind in KEYED:
@@ -92,6 +102,9 @@ def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str
     for name in schema.names:
         if name in OWN_NAMES:
             raise InvalidSchema(path=name, problem=f"changelog = {kind!r} has a column of its own by this name")
+    if kind == DEBEZIUM:
+        _check_debezium(source, schema, given, primary_key)
+        return
     if "deleted_by" in given and not pa.types.is_boolean(_field(source, schema, "deleted_by", given).type):
         raise _invalid("deleted_by", source, f"{given['deleted_by']} is no BOOLEAN", "Name a BOOLEAN column.")
     if "sequence_by" in given:
@@ -99,6 +112,18 @@ def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str
         if pa.types.is_nested(found) or pa.types.is_boolean(found):
             advice = "Name a column of numbers, times or text."
             raise _invalid("sequence_by", source, f"{given['sequence_by']} has no order", advice)
+
+
+def _check_debezium(source: str, schema: pa.Schema, given: dict[str, str], primary_key: Sequence[int]) -> None:
+    for node in columns_of(schema):
+        if not node.nullable and node.id not in primary_key:
+            problem = "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
+            raise InvalidSchema(path=node.name, problem=problem)
+    if not re.fullmatch(r"(source\.)?\w+", given.get("sequence_by", EVENT_ORDER)):
+        advice = f"Give a field of the event, such as ts_ms, or of its source, such as {EVENT_ORDER}."
+        raise _invalid("sequence_by", source, "it names no field of an event", advice)
+    if "version_field" in given:
+        raise _invalid("version_field", source, "the rows of events have no such field", "Leave it out.")
 
 
 def _check_retract(source: str, schema: pa.Schema, given: dict[str, str], primary_key: Sequence[int]) -> None:

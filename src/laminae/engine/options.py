@@ -58,7 +58,7 @@ class OptionRow:
 
 SOURCE_OPTIONS: dict[str, OptionRow] = {
     "connector": OptionRow(CONNECTORS, "push", "Where the records come from"),
-    "format": OptionRow(("json", "csv", "parquet", "avro"), None, "How a record is written"),
+    "format": OptionRow(("json", "csv", "parquet", "avro", "debezium-json"), None, "How a record is written"),
     "compatibility": OptionRow(tuple(CompatibilityMode), None, "Mode; NONE, or BACKWARD with a registry"),
     "compatibility_rules": OptionRow(tuple(RuleSet), "seed", "How a mode reads a dropped column"),
     "evolve": OptionRow(("off", "auto", "confirm"), "off", "Whether new columns found in the data evolve the schema"),
@@ -66,7 +66,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "on_rejected": OptionRow(("ignore", "stop"), "ignore", "What happens when an evolution by the data is rejected"),
     "on_error": OptionRow(("dead_letter", "fail"), "dead_letter", "What happens to a record that cannot be decoded"),
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
-    "sequence_by": OptionRow(TEXT, None, "Column that orders upserts; the log position otherwise"),
+    "sequence_by": OptionRow(TEXT, None, "What orders upserts: a column, or a field of Debezium's events"),
     "deleted_by": OptionRow(TEXT, None, "BOOLEAN column of upserts that is true where a row deletes its key"),
     "weight_field": OptionRow(TEXT, None, "Integer column of retractions: how often its row comes, or goes below 0"),
     "op_field": OptionRow(TEXT, None, "Column of retractions that names the operation: +I, -U, +U, -D, or insert, ..."),

@@ -103,8 +103,8 @@ def test_a_sequence_orders_events_and_drops_those_that_come_late(db):
 def test_retractions_take_rows_back_by_weight_or_operation(db):
     db.sql("CREATE SOURCE moves (city STRING, w INT) WITH (changelog = 'retract', weight_field = 'w')")
     db.sql("CREATE SOURCE events (city STRING, _op STRING) WITH (changelog = 'retract', op_field = '_op')")
-    for source in ("moves", "events"):
-        db.sql(f"CREATE MATERIALIZED VIEW {source}_by_city AS SELECT city, COUNT(*) AS n FROM {source} GROUP BY city")
+    db.sql("CREATE MATERIALIZED VIEW moves_by_city AS SELECT city, COUNT(*) AS n FROM moves GROUP BY city")
+    db.sql("CREATE MATERIALIZED VIEW events_by_city AS SELECT city, COUNT(*) AS n FROM events GROUP BY city")
     db.insert("moves", [{"city": "x", "w": 3}, {"city": "y", "w": -1}, {"city": "z", "w": 0}, {"city": "x", "w": -1}])
     operations = ["+I", "-U", "insert", "update_postimage", "replace", None]
     db.insert("events", [{"city": "x", "_op": operation} for operation in operations])
@@ -121,3 +121,51 @@ def test_retractions_take_rows_back_by_weight_or_operation(db):
     db.insert("moves", [{"city": "y", "w": 2}])
     db.run()
     assert rows(db, "SELECT * FROM later") == rows(db, "SELECT * FROM moves_by_city") == [("x", 2), ("y", 1)]
+
+
+def envelope(op: str, lsn: int | None, after=None, before=None) -> dict[str, object]:
+    return {"op": op, "before": before, "after": after, "source": {"lsn": lsn, "db": "shop"}, "ts_ms": 1}
+
+
+def test_debezium_events_keep_the_table_by_their_own_order(db, inbox):
+    db.sql(
+        "CREATE SOURCE users (id INT NOT NULL, name STRING, credit DECIMAL(20, 4), PRIMARY KEY (id)) "
+        f"WITH (connector = 'files', path = '{inbox}', format = 'debezium-json')"
+    )
+    db.sql("CREATE MATERIALIZED VIEW total AS SELECT COUNT(*) AS n, SUM(credit) AS c FROM users")
+    events = [
+        envelope("r", 10, {"id": 1, "name": "a"}),
+        envelope("c", 11, {"id": 2, "name": "b"}),
+        {"schema": {"type": "struct"}, "payload": envelope("u", 13, {"id": 1, "name": "c"})},
+        envelope("u", 12, {"id": 1, "name": "late"}),
+        envelope("d", 14, before={"id": 2, "name": None}),
+        envelope("c", 15, {"id": 3, "name": "x"}),
+        envelope("m", 16),
+        None,
+        envelope("z", 17, {"id": 4, "name": "x"}),
+        envelope("c", None, {"id": 4, "name": "x"}),
+        envelope("c", 18, {"id": "four", "name": "x"}),
+    ]
+    exact = '{"op":"c","after":{"id":5,"credit":1234567890123456.7890},"source":{"lsn":19}}'
+    lines = [*map(json.dumps, events), exact, '{"op": "c", "after"']
+    (inbox / "1.json").write_text("\n".join(lines) + "\n")
+    db.run()
+    assert rows(db, "SELECT id, name, CAST(credit AS STRING) FROM users") == [
+        (1, "c", None),
+        (3, "x", None),
+        (5, None, "1234567890123456.7890"),
+    ]
+    assert rows(db, "SELECT n FROM total") == [(3,)]
+    # One event was late, one a message, one a tombstone.
+    assert told(db, "users") == [(3, 0, 3)]
+    found = db.sql("SELECT CAST(value AS STRING), reason FROM laminar_catalog.dead_letters").fetchall()
+    reasons = dict(found)
+    assert reasons[json.dumps(events[8])] == "op is none of c, r, u, d, t and m: z"
+    assert reasons[json.dumps(events[9])] == "source.lsn is missing, which orders events"
+    assert "id" in reasons[json.dumps(events[10])]
+    assert len(found) == 4
+    more = [envelope("t", 30), envelope("c", 31, {"id": 7, "name": "new"}), envelope("u", 29, {"id": 1, "name": "old"})]
+    write_lines(inbox / "2.json", more)
+    db.run()
+    assert rows(db, "SELECT id, name FROM users") == [(7, "new")]
+    assert rows(db, "SELECT n FROM total") == [(1,)]

@@ -40,7 +40,9 @@ class FilesFinder:
 
     def find(self, source: SourceRecord) -> FoundSchema:
         log = open_log(source, self.home)
-        assert isinstance(log, FilesLog)  # the connector this finder is registered for
+        if not isinstance(log, FilesLog):
+            # Of the files connector only envelopes have another log.
+            raise InferenceFailed(source=source.name, problem="the rows inside Debezium's events are not looked at")
         versions = self.catalog.versions(source.id)[: source.version]
         decoder = decoder_table(source, versions, versions[-1:], first_item=0).decoders[-1]
         files = log.newest(MOST_FILES)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed
 from laminae.engine.options import option
 from laminae.errors import InvalidOption, NotAvailable
+from laminae.spark.debezium import DebeziumLog
 from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.logs.files import FilesLog
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord
     from laminae.spark.contract import SourceLog
     from laminae.spark.logs.files import FileReader
+    from laminae.spark.logs.numbered import NumberedLog
     from laminae.spark.logs.tails import Settings
 
 
@@ -33,7 +35,12 @@ DEFAULT_LIMIT = "1000"
 
 
 def _push(source: SourceRecord, home: str) -> SourceLog:
-    return PushLog(_settings(source, home, connector="push"))
+    return _unwrapped(source, PushLog(_settings(source, home, connector="push")))
+
+
+def _unwrapped(source: SourceRecord, log: NumberedLog) -> SourceLog:
+    """The log itself, or that of the rows in its envelopes."""
+    return DebeziumLog(log, event_order(source.options)) if changelog_of(source.options) == DEBEZIUM else log
 
 
 def _files(source: SourceRecord, home: str) -> SourceLog:
@@ -46,7 +53,8 @@ def _files(source: SourceRecord, home: str) -> SourceLog:
             advice="Give the directory whose files are the source.",
         )
     place = _local_path(source.name, path)
-    return FilesLog(_settings(source, home, connector="files", path=place), _reader(source), is_keyed(source))
+    log = FilesLog(_settings(source, home, connector="files", path=place), _reader(source), is_keyed(source))
+    return _unwrapped(source, log)
 
 
 def _reader(source: SourceRecord) -> FileReader | None:
@@ -77,13 +85,19 @@ def _parquet(source: SourceRecord) -> FileReader:
     return ParquetReader()
 
 
-READERS: dict[str, Callable[[SourceRecord], FileReader] | None] = {"json": None, "csv": _csv, "parquet": _parquet}
+READERS: dict[str, Callable[[SourceRecord], FileReader] | None] = {
+    "json": None,
+    "csv": _csv,
+    "parquet": _parquet,
+    "debezium-json": None,
+}
 
 
 def _rate(source: SourceRecord, home: str) -> SourceLog:
     created = (source.created_at - _EPOCH) // timedelta(microseconds=1)
     speed = option(source.options, "rows_per_second") or "1"
-    return RateLog(_settings(source, home, connector="rate", rows_per_second=speed, created=str(created)))
+    log = RateLog(_settings(source, home, connector="rate", rows_per_second=speed, created=str(created)))
+    return _unwrapped(source, log)
 
 
 def _settings(source: SourceRecord, home: str, **own: str) -> Settings:

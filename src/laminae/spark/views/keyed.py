@@ -16,9 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.types import StructType
 
 from laminae.catalog.updates import AdvanceOwner
-from laminae.engine.changelogs import field_of, key_of
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
 from laminae.spark.contract import ERROR, ROW
+from laminae.spark.debezium import DELETE, EVENT, IGNORED, TRUNCATE
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 ITEM, OFFSET = "item", "offset"
 PLACED = "_placed"
 """Beside the columns of a row: a struct of that row and where its record stands."""
+EVENT_OP = "_event_op"
 NULL_KEY = "{name} is NULL and part of the PRIMARY KEY"
 
 
@@ -61,6 +63,7 @@ class SourceTable:
     fields: tuple[pa.Field, ...]
     sequence_by: str | None
     deleted_by: str | None
+    has_events: bool
     expected: int
     manifests: Mapping[int, str]
 
@@ -73,6 +76,8 @@ class SourceTable:
     def keyed(self) -> KeyedTable:
         stored = dict(self.columns)
         order = None if self.sequence_by is None else self.fields[self.schema.names.index(self.sequence_by)].type
+        if self.has_events:
+            order = pa.int64()
         return KeyedTable(tuple(stored[name] for name in self.key), self.fields, order)
 
     @property
@@ -83,7 +88,7 @@ class SourceTable:
 
 def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None = None) -> SourceTable:
     """The table of a source as of an epoch, the last one unless told."""
-    versions = catalog.versions(source.id)
+    versions, has_events = catalog.versions(source.id), changelog_of(source.options) == DEBEZIUM
     fields = tuple(
         field.with_name(f"c{node.id}").with_type(_kept_type(field.type))
         for field, node in zip(source.schema, columns_of(source.schema), strict=True)
@@ -94,8 +99,9 @@ def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None
         schema=source.schema,
         key=key_of(source),
         fields=fields,
-        sequence_by=field_of(source, versions, "sequence_by"),
+        sequence_by=None if has_events else field_of(source, versions, "sequence_by"),
         deleted_by=field_of(source, versions, "deleted_by"),
+        has_events=has_events,
         expected=catalog.last_advance(source.id),
         manifests={each.shard: each.manifest for each in catalog.manifests(source.id, until)},
     )
@@ -104,13 +110,18 @@ def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None
 def judged(records: DataFrame, table: SourceTable) -> DataFrame:
     """Decoded records, those without a whole key with an error."""
     reasons = [when(column(ROW).field(name).is_null(), literal(NULL_KEY.format(name=name))) for name in table.key]
+    if table.has_events:
+        has_row = ~column(EVENT).field("op").is_one_of([TRUNCATE, *IGNORED])
+        reasons = [when(has_row, reason) for reason in reasons]
     found = first_text([column(ERROR), *reasons])
     return records.withColumn(ERROR, found.column)
 
 
 def placed(table: SourceTable | None) -> list[Column]:
     """What the table of a source, if it has one, needs of its decoded records beside the row."""
-    return [] if table is None else [F.struct(ROW, ITEM, OFFSET).alias(PLACED)]
+    if table is None:
+        return []
+    return [F.struct(ROW, ITEM, OFFSET, *([EVENT] if table.has_events else [])).alias(PLACED)]
 
 
 def table_delta(table: SourceTable, records: DataFrame, place: Place, directory: str) -> DataFrame:
@@ -120,13 +131,21 @@ def table_delta(table: SourceTable, records: DataFrame, place: Place, directory:
     keys = [canonical_key(row[name], types[name]) for name in table.key]
     hashed = ", ".join(keys)
     deleted = "FALSE" if table.deleted_by is None else f"COALESCE({row[table.deleted_by]}, FALSE)"
-    own = [
-        f"xxhash64({hashed}) AS {HASH}",
-        f"CAST(pmod(hash({hashed}), {place.shards}) AS INT) AS {SHARD}",
-        ITEM,
-        OFFSET,
-        f"{deleted} AS {DELETED}",
-    ]
+    shard = f"CAST(pmod(hash({hashed}), {place.shards}) AS INT)"
+    own = [f"xxhash64({hashed}) AS {HASH}", ITEM, OFFSET]
+    if table.has_events:
+        op = column(EVENT).field("op").sql
+        # Every shard must know of a truncation.
+        all_shards = f"WHEN {op} = '{TRUNCATE}' THEN sequence(0, {place.shards - 1})"
+        is_ignored = f"{op} IN ({', '.join(literal(each).sql for each in IGNORED)})"
+        own += [
+            f"explode(CASE {all_shards} WHEN {is_ignored} THEN array(0) ELSE array({shard}) END) AS {SHARD}",
+            f"{op} = '{DELETE}' AS {DELETED}",
+            f"{column(EVENT).field('sequence').sql} AS {SEQUENCE}",
+            f"{op} AS {EVENT_OP}",
+        ]
+    else:
+        own += [f"{shard} AS {SHARD}", f"{deleted} AS {DELETED}"]
     if table.sequence_by is not None:
         own.append(f"{row[table.sequence_by]} AS {SEQUENCE}")
     columns = [f"{row[name]} AS {stored}" for name, stored in table.columns]
@@ -196,14 +215,15 @@ class UpsertShard:
         store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)
-        step = upsert.step(self.table.keyed, _in_order(data), before, store)
+        events = _events(data)
+        step = upsert.step(self.table.keyed, _in_order(events.rows), before, store, events.truncate_at)
         note = StateNote(
             owner,
             TABLE,
             shard,
             step.manifest.to_json(),
             anomalies=step.counts.anomalies,
-            dropped=step.counts.dropped,
+            dropped=step.counts.dropped + events.ignored,
         )
         rows, written = self.emit(pa.Table.from_batches([step.changes]))
         yield from with_notes(rows, self.schema())
@@ -228,6 +248,25 @@ class TableRows:
                 manifest = Manifest.from_json(self.table.manifests[shard])
                 for found in upsert.rows(self.table.keyed, manifest, store):
                     yield from pa.table(found.columns, names=shown.names).cast(shown).to_batches()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Events:
+    """The records that have a row, how many were to be ignored, and the last truncation, by what orders events."""
+
+    rows: pa.Table
+    ignored: int = 0
+    truncate_at: pa.Scalar | None = None
+
+
+def _events(data: pa.Table) -> _Events:
+    if EVENT_OP not in data.column_names:
+        return _Events(data)
+    ops = data.column(EVENT_OP)
+    cuts, idle = pc.equal(ops, TRUNCATE), pc.is_in(ops, pa.array(IGNORED))
+    latest = pc.max(data.filter(cuts).column(SEQUENCE))
+    rows = data.filter(pc.invert(pc.or_(cuts, idle))).drop_columns([EVENT_OP])
+    return _Events(rows, pc.sum(idle).as_py() or 0, latest if latest.is_valid else None)
 
 
 def _in_order(data: pa.Table) -> pa.Table:

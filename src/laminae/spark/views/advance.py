@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from laminae.spark.views.tree import Relations, ViewState
 
 LOG = logging.getLogger(__name__)
+FORMER = "#former"
+"""What the rows of a replaced view are called while they are taken over; no relation is called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,10 @@ class Advancer:
         tables = {
             name: relation_table(spark, self.catalog, self.storage, name, view.applied) for name in relations_of(state)
         }
-        name = view.name.casefold()
-        shown = replace(own, plan=ViewPlan(Read(name, own.plan.columns), own.plan.key, None))
+        # Not under its own name: a view that another of the job reads is not run for itself.
+        shown = replace(own, plan=ViewPlan(Read(FORMER, own.plan.columns), own.plan.key, None))
         rows = with_weight(view_table(spark, state, tables, place))
-        outcome = runner.run(spark, [shown], {name: rows}, place)
+        outcome = runner.run(spark, [shown], {FORMER: rows}, place)
         if outcome.failures:
             raise QueryFailed(problem=outcome.failures[0].problem)
         adopted = AdoptState(view.id, former, tuple(operator_id(each) for each in stateful(own.plan.root)))

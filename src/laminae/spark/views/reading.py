@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.view_order import LIVE
-from laminae.errors import ViewNotReady
+from laminae.errors import QueryFailed, ViewNotReady
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.tables import source_changes, source_table
 from laminae.spark.types import spark_schema
@@ -109,6 +109,11 @@ def relation_changes(
     files = [str(storage.home / file) for advance in advances for file in advance.files]
     if not files:
         return with_weight(spark.createDataFrame([], wanted))
+    own = {OP, WEIGHT, TIMESTAMP, *wanted.names}
+    if gone := [column for advance in advances for column in advance.schema.names if column not in own]:
+        # By names alone the old changes would have NULL in the renamed column.
+        told = f"column {gone[0]} of {name} was renamed after epoch {since}: CREATE OR REPLACE the view that reads it"
+        raise QueryFailed(problem=told)
     return _changes(spark, files, advances[-1].schema).select(*wanted.names, WEIGHT)
 
 

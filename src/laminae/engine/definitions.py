@@ -116,9 +116,7 @@ def plan_create_view(
     puts = replacements(put, old, sources, views)
     told = ["goes on with the state it has" if puts[0].keeps_state else "is filled from the beginning"]
     told += [f"materialized view {each.name} is filled again" for each in puts[1:]]
-    return Plan(
-        "replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True
-    )
+    return Plan("replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True)
 
 
 def refuse_cycle(name: str, query: str, views: Sequence[ViewRecord]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from laminae.catalog import updates
 from laminae.catalog.location import find_home
+from laminae.engine.changelogs import changelog_of
 from laminae.engine.definitions import view_plan
 from laminae.engine.options import SINK_OPTIONS, checked, option
 from laminae.engine.plan import Outcome, Plan
@@ -81,7 +82,7 @@ def _retracts(relation: str, sources: Sequence[SourceRecord], views: Sequence[Vi
     if below is not None:
         return view_retraction(below, sources, views) is not None
     source = _named(relation, sources)
-    return source is None or option(source.options, "changelog") != APPEND
+    return source is None or changelog_of(source.options) != APPEND
 
 
 def _refuse_shared_directory(name: str, options: Options, sinks: Sequence[SinkRecord]) -> None:

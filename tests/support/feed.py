@@ -30,11 +30,19 @@ SOURCES = """
 CREATE SOURCE orders (id BIGINT NOT NULL, amount INT, note STRING DEFAULT 'none')
   WITH (connector = 'files', format = 'json', path = '{input}', max_files_per_epoch = 1, evolve = 'auto');
 CREATE SOURCE clicks (id BIGINT NOT NULL, page STRING, seen INT) WITH (max_files_per_epoch = 1);
+CREATE SOURCE prices (id BIGINT NOT NULL, shop STRING, price INT, gone BOOLEAN, PRIMARY KEY (id))
+  WITH (changelog = 'upsert', deleted_by = 'gone', max_files_per_epoch = 1);
+CREATE MATERIALIZED VIEW shops AS SELECT shop, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS most FROM prices
+  GROUP BY shop;
+CREATE MATERIALIZED VIEW sizes AS SELECT n, COUNT(*) AS shops, SUM(total) AS total FROM shops GROUP BY n;
+CREATE SINK shop_events FROM shops WITH (connector = 'files', format = 'debezium-json', path = '{output}/shop_events');
 CREATE SINK orders_parquet FROM orders WITH (connector = 'files', format = 'parquet', path = '{output}/orders_parquet');
 CREATE SINK orders_json FROM orders WITH (connector = 'files', format = 'json', path = '{output}/orders_json');
 CREATE SINK clicks_json FROM clicks WITH (connector = 'files', format = 'json', path = '{output}/clicks_json');
 """
 SINKS = ("orders_parquet", "orders_json", "clicks_json")
+EVENTS = "shop_events"
+VIEWS = ("shops", "sizes")
 # Drivers that are killed early make no progress: the one that waits for their successors is patient.
 COMMIT_SECONDS = 3600.0
 
@@ -49,6 +57,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
+    source: str
     rows: tuple[dict[str, object], ...]
 
 
@@ -65,7 +74,9 @@ def steps(number: int) -> Iterator[Step]:
     """Every round one file, every third an insert, every second a change; fields that nobody declared now and then."""
     yield Put(f"{number:05}.json", tuple(_orders(number)))
     if number % 3 == 1:
-        yield Insert(({"id": number, "page": f"/{number}", "seen": number}, {"id": -number, "seen": None}))
+        yield Insert("clicks", ({"id": number, "page": f"/{number}", "seen": number}, {"id": -number, "seen": None}))
+    if number % 2 == 0:
+        yield Insert("prices", tuple(_prices(number)))
     if number % 2 == 1:
         yield _change(number // 2)
 
@@ -78,6 +89,14 @@ def _orders(number: int) -> Iterator[str]:
         yield '{"id": "not a number"}'
     if number % 6 == 3:
         yield json.dumps({"id": number * 10 + 2, f"found{number}": {"depth": number}})
+
+
+def _prices(number: int) -> Iterator[dict[str, object]]:
+    """New rows, corrections of earlier ones, one that moves to another shop, and deletions."""
+    for place in range(4):
+        yield {"id": number * 4 + place, "shop": f"shop {place % 3}", "price": number + place}
+    yield {"id": number, "shop": f"shop {number % 5}", "price": -number}
+    yield {"id": number // 2 + 1, "gone": number % 4 == 0, "shop": "shop 1", "price": 7}
 
 
 def _change(number: int) -> Change:
@@ -100,7 +119,7 @@ class Feed:
     directory: Path
     url: str | None
     rounds: int
-    fed: dict[str, int] = field(default_factory=lambda: {"orders": 0, "clicks": 0})
+    fed: dict[str, int] = field(default_factory=lambda: {"orders": 0, "clicks": 0, "prices": 0})
     problem: BaseException | None = None
     _allowed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _thread: threading.Thread = field(init=False)
@@ -136,7 +155,7 @@ class Feed:
         try:
             with lm.connect(self.home, catalog=self.url) as db, closing(open_catalog(self.home, self.url)) as catalog:
                 # Before the first epoch: a sink that comes later begins with a snapshot of what there is.
-                until(lambda: all(sink.state == "live" for sink in catalog.sinks()), COMMIT_SECONDS, "sinks are live")
+                until(lambda: _are_live(catalog), COMMIT_SECONDS, "views and sinks are live")
                 for number in range(self.rounds):
                     self._allowed.acquire()
                     for step in steps(number):
@@ -153,13 +172,17 @@ class Feed:
                 hidden.write_text("\n".join(lines) + "\n")
                 os.utime(hidden, (self.fed["orders"], self.fed["orders"]))
                 hidden.rename(self.directory / "input" / name)
-            case Insert(rows):
-                self.fed["clicks"] += 1
-                db.insert("clicks", rows)
+            case Insert(source, rows):
+                self.fed[source] += 1
+                db.insert(source, rows)
             case Change(source, statement):
                 until(lambda: committed(catalog, source) == self.fed[source], COMMIT_SECONDS, f"{source} is committed")
                 with suppress(IncompatibleChange):
                     db.sql(statement)
+
+
+def _are_live(catalog: Catalog) -> bool:
+    return all(each.state == "live" for each in (*catalog.sinks(), *catalog.views()))
 
 
 def committed(catalog: Catalog, source: str) -> int:
@@ -172,6 +195,7 @@ def is_delivered(catalog: Catalog, feed: Feed) -> bool:
     if not feed.is_fed or any(committed(catalog, source) < items for source, items in feed.fed.items()):
         return False
     last = {source.name: catalog.last_batch(source.id).epoch for source in catalog.sources()}
+    last |= {view.name: catalog.last_advance(view.id) for view in catalog.views()}
     return all(sink.progress >= last[sink.relation] for sink in catalog.sinks())
 
 
@@ -184,6 +208,11 @@ def outcome(catalog: Catalog, feed: Feed) -> dict[str, object]:
     found: dict[str, object] = {}
     for sink in SINKS:
         found[sink] = [content(file) for file in sorted((feed.output / sink).iterdir())]
+    found[EVENTS] = [_events(file) for file in sorted((feed.output / EVENTS).iterdir())]
+    for owner in (*map(catalog.view, VIEWS), catalog.source("prices")):
+        advances = catalog.advances(owner.id)
+        found[f"{owner.name} changes"] = [_changes(feed, advance.files) for advance in advances if advance.rows]
+        found[f"{owner.name} counts"] = [(advance.rows, advance.anomalies, advance.dropped) for advance in advances]
     for source in catalog.sources():
         found[f"{source.name} epochs"] = [
             (epoch.batch_id, epoch.start_offsets, epoch.end_offsets, epoch.version, epoch.rows, epoch.dead_letters)
@@ -195,6 +224,20 @@ def outcome(catalog: Catalog, feed: Feed) -> dict[str, object]:
         ]
         found[f"{source.name} history"] = [row[:-1] for row in catalog.history(source.name)]
     return found
+
+
+def _events(file: Path) -> list[object]:
+    """The events of an epoch without its number and the time that Spark planned it at."""
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    for event in events:
+        event.pop("ts_ms")
+        event["source"] = {name: value for name, value in event["source"].items() if name not in ("epoch", "ts_ms")}
+    return events
+
+
+def _changes(feed: Feed, files: tuple[str, ...]) -> list[dict[str, object]]:
+    tables = [pq.read_table(os.path.join(feed.home, file)).drop_columns(["_timestamp"]) for file in files]
+    return [row for table in tables for row in table.to_pylist()]
 
 
 def content(file: Path) -> object:

@@ -51,6 +51,28 @@ STEPS: tuple[tuple[str, str | None, list[dict[str, object]]], ...] = (
     ),
     ("a record without its required id is set aside, and stops nothing", None, [{"cents": 40}, {"id": 8, "cents": 50}]),
 )
+VIEWS = (
+    """CREATE SOURCE sales (id BIGINT NOT NULL, shop STRING, amount INT, gone BOOLEAN, PRIMARY KEY (id))
+WITH (connector = 'push', changelog = 'upsert', deleted_by = 'gone')""",
+    "CREATE MATERIALIZED VIEW shops AS SELECT shop, COUNT(*) AS sales, SUM(amount) AS amount FROM sales GROUP BY shop",
+    "CREATE MATERIALIZED VIEW sizes AS SELECT sales, COUNT(*) AS shops FROM shops GROUP BY sales",
+)
+# What is said, and the records by key that a producer sends.
+CORRECTIONS: tuple[tuple[str, list[dict[str, object]]], ...] = (
+    (
+        "three sales in two shops",
+        [
+            {"id": 1, "shop": "Ghent", "amount": 10},
+            {"id": 2, "shop": "Ghent", "amount": 20},
+            {"id": 3, "shop": "Bruges", "amount": 5},
+        ],
+    ),
+    (
+        "sale 2 was made in Bruges: both shops are corrected, and how many shops have how many sales",
+        [{"id": 2, "shop": "Bruges", "amount": 20}],
+    ),
+    ("sale 1 is cancelled: Ghent has none left", [{"id": 1, "gone": True}]),
+)
 CONFIG = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -67,6 +89,7 @@ def run_demo(console: Console) -> None:
         pipeline = db.start("200 milliseconds")
         try:
             _run(console, db, pipeline, out)
+            _correct(console, db, pipeline)
         finally:
             pipeline.stop()
 
@@ -94,6 +117,29 @@ def _run(console: Console, db: laminae.Database, pipeline: Pipeline, out: Path) 
     arrived = sum(pq.read_metadata(file).num_rows for file in out.glob("*.parquet"))
     counted = f"rows in: {sent}, rows out: {arrived}, dead letters: {len(dead)}, restarts: {len(run_ids) - 1}"
     console.print(Text(f"\n{counted} (the run id of Spark's own query never changed)", style="bold green"))
+
+
+def _correct(console: Console, db: laminae.Database, pipeline: Pipeline) -> None:
+    """Corrections that flow through two stacked views, made while the pipeline runs."""
+    console.print(Rule("views that retract", style="cyan"))
+    for statement in VIEWS:
+        console.print(Text(f"  > {statement}"))
+        db.sql(statement)
+    seen = 0
+    for title, records in CORRECTIONS:
+        console.print(Text(f"\n{title}", style="bold"))
+        db.insert("sales", records)
+        pipeline.process_all_available()
+        since, seen = seen, max(db.last_change("shops"), db.last_change("sizes"))
+        for view in ("shops", "sizes"):
+            for _, op, _, _, *row in db.changes(view, since).fetchall():
+                console.print(
+                    Text(f"  {view}  {op}  {'  '.join(map(str, row))}", style="dim" if str(op).startswith("-") else "")
+                )
+    for view in ("shops", "sizes"):
+        answer = db.sql(f"SELECT * FROM {view}")  # noqa: S608  # a name of our own
+        console.print(Text(f"\nSELECT * FROM {view}"))
+        console.print(grid(answer.columns, answer.fetchall()))
 
 
 def _alter(console: Console, db: laminae.Database, statement: str) -> None:

@@ -225,7 +225,7 @@ class UpsertShard:
             anomalies=step.counts.anomalies,
             dropped=step.counts.dropped + events.ignored,
         )
-        rows, written = self.emit(pa.Table.from_batches([step.changes]))
+        rows, written = self.emit(pa.Table.from_batches([step.changes]), shard)
         yield from with_notes(rows, self.schema())
         yield from note_rows(map(note_text, (note, *written)), self.schema())
 

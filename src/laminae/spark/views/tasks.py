@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 
 from laminae.errors import LaminaeError
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_text
@@ -74,8 +75,8 @@ class Emit:
     window_end: str | None = None
     held: Held = HELD_NOT
 
-    def __call__(self, rows: pa.Table) -> tuple[pa.Table, list[Note]]:
-        """Data rows with `_weight` in; with `_op` and the view's columns out."""
+    def __call__(self, rows: pa.Table, part: int) -> tuple[pa.Table, list[Note]]:
+        """Data rows with `_weight` in; with `_op` and the view's columns out. `part` puts an epoch's files in order."""
         rows = self._released(rows)
         found = pa.table(
             [rows.column(source) for _, source in self.columns], names=[name for name, _ in self.columns]
@@ -92,7 +93,7 @@ class Emit:
             written = whole.filter(pc.not_equal(whole.column(OP), "-U"))
         if not written.num_rows:
             return whole, []
-        file = f"{self.directory}/{uuid.uuid4().hex}.parquet"
+        file = f"{self.directory}/{part:05}-{uuid.uuid4().hex}.parquet"
         write_durably(os.path.join(self.home, file), written)
         return whole, [ChangesNote(self.owner, file, written.num_rows)]
 
@@ -157,7 +158,7 @@ class AggregateShard:
                 notes.append(note_text(FailureNote(self.owner, problem.code, str(problem))))
             else:
                 notes.append(note_text(note))
-                yield from self._out(step)
+                yield from self._out(step, shards[0])
         yield from note_rows(notes, self.schema())
 
     def _step(self, shard: int, data: pa.Table) -> tuple[Step, StateNote]:
@@ -169,11 +170,11 @@ class AggregateShard:
         told = (counts.anomalies, counts.recovered, counts.dropped)
         return step, StateNote(self.owner, self.operator, shard, step.manifest.to_json(), *told)
 
-    def _out(self, step: Step) -> Iterator[pa.RecordBatch]:
+    def _out(self, step: Step, shard: int) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches([step.changes])
         written: list[Note] = []
         if self.emit is not None:
-            rows, written = self.emit(rows)
+            rows, written = self.emit(rows, shard)
         yield from with_notes(rows, self.schema())
         yield from note_rows(map(note_text, written), self.schema())
 
@@ -217,7 +218,8 @@ class EmitStage:
         data, notes = split(batches)
         schema = out_schema([field for field in self.fields if field.name in dict(self.emit.columns)], timed=True)
         if data is not None and data.num_rows:
-            rows, written = self.emit(data)
+            context = TaskContext.get()
+            rows, written = self.emit(data, 0 if context is None else context.partitionId())
             yield from with_notes(rows, schema)
             notes += map(note_text, written)
         yield from note_rows(notes, schema)

@@ -131,7 +131,7 @@ def main() -> None:
     """Run the command line; an error becomes its text and an exit code."""
     is_json = "--json" in sys.argv
     try:
-        raise SystemExit(app(standalone_mode=not is_json) or 0)
+        raise SystemExit(app(prog_name="laminae", standalone_mode=not is_json) or 0)
     except LaminaeError as error:
         _fail(error, is_json)
     except USAGE_ERROR as error:

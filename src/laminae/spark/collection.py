@@ -123,6 +123,9 @@ def _unused_state(catalog: Catalog, storage: Storage, now: datetime) -> Iterator
 
 def _manifests(catalog: Catalog, owner_id: int) -> Iterator[Manifest]:
     last = [advance.epoch for advance in catalog.advances(owner_id)[-KEPT_EPOCHS:]]
+    # What a view that holds back has emitted is its state of that epoch.
+    if (emission := catalog.last_emission(owner_id)) is not None:
+        last.append(emission[0])
     texts = {
         found.manifest
         for until in (None, *last, *(savepoint.epoch for savepoint in catalog.savepoints()))

@@ -27,6 +27,7 @@ from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit
 from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.event_time import EventTimes
+from laminae.spark.instants import microseconds_of
 from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
@@ -186,7 +187,7 @@ class EpochRunner:
             versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
             plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
-            views = self._views(spark, source, _microseconds(self.clock()))
+            views = self._views(spark, source, microseconds_of(self.clock()))
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
             decoded = _judged(again, views).records
             written = self._write_rows(plan, decoded, views)
@@ -361,7 +362,3 @@ def _judged(decoded: Decoded, views: EpochViews) -> Decoded:
     if views.weights is not None:
         return replace(decoded, records=views.weights.judged(decoded.records))
     return decoded if views.table is None else replace(decoded, records=judged(decoded.records, views.table))
-
-
-def _microseconds(instant: datetime) -> int:
-    return int(instant.timestamp() * 1_000_000)

@@ -18,8 +18,9 @@ from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
 from laminae.errors import CatalogUnavailable, ConcurrentChange, LaminaeError, LeaseLost, QueryFailed
+from laminae.spark.instants import microseconds_of
 from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of
-from laminae.spark.views.run import ViewRunner, with_weight
+from laminae.spark.views.run import ViewRunner, is_of_the_query, with_weight
 from laminae.spark.views.tree import view_state, view_table
 from laminae.views.identity import operator_id, stateful
 from laminae.views.operators import Read, ViewPlan
@@ -85,7 +86,12 @@ class Advancer:
         except ConcurrentChange as problem:
             # Somebody changed a definition meanwhile: the next round begins with that.
             LOG.info("view %s is filled again: %s", view.name, problem)
-        except (LaminaeError, PySparkException) as problem:
+        except PySparkException as problem:
+            # A machine that is too busy, a lost executor: the view has done nothing wrong, and is tried again.
+            if not is_of_the_query(problem):
+                raise
+            self._commit([SetViewState(view.id, FAILED, str(problem).partition("\n")[0], if_there=True)])
+        except LaminaeError as problem:
             self._commit([SetViewState(view.id, FAILED, str(problem).partition("\n")[0], if_there=True)])
 
     def _step(self, spark: SparkSession, view: ViewRecord, until: int, state: str) -> None:
@@ -98,7 +104,7 @@ class Advancer:
             return
         runner = ViewRunner(self.catalog, self.storage)
         own = runner.state(view, self.catalog.sources(), self.catalog.views())
-        place = runner.place(spark, int(self.clock().timestamp() * 1_000_000))
+        place = runner.place(spark, microseconds_of(self.clock()))
         outcome = runner.run(spark, [own], self._deltas(spark, view, own, until), place)
         faults.reach("view filled")
         if outcome.failures:
@@ -116,7 +122,7 @@ class Advancer:
         runner = ViewRunner(self.catalog, self.storage)
         own = runner.state(view, self.catalog.sources(), self.catalog.views())
         state = view_state(view.id, view.name, own.plan, 0, self.catalog.manifests(former, view.applied))
-        place = runner.place(spark, int(self.clock().timestamp() * 1_000_000))
+        place = runner.place(spark, microseconds_of(self.clock()))
         tables = {
             name: relation_table(spark, self.catalog, self.storage, name, view.applied) for name in relations_of(state)
         }

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 SHARDS = "shards"
 QUERY_FAILED = "QUERY_FAILED"
+# Data exceptions, and queries that cannot be analysed.
+EXPRESSION_STATES = ("22", "42")
 MOST_SHARDS = 64
 # What the plans of views rest on, whatever the session of the user says.
 _OWN = {
@@ -182,8 +184,8 @@ class ViewRunner:
         """
         try:
             return self._job(spark, states, deltas, place, released)
-        except PySparkException:
-            if released is not None or not states:
+        except PySparkException as problem:
+            if released is not None or not states or not is_of_the_query(problem):
                 raise
             return self._apart(spark, states, deltas, place)
 
@@ -203,6 +205,8 @@ class ViewRunner:
             try:
                 self._job(spark, [*good, state], deltas, place)
             except PySparkException as problem:
+                if not is_of_the_query(problem):
+                    raise
                 out.add(name)
                 failures.append((state, FailureNote(state.owner, QUERY_FAILED, str(problem).partition("\n")[0])))
             else:
@@ -291,6 +295,11 @@ class ViewRunner:
         own = SetViewState(state.owner, FAILED, failure.problem, last, if_there=True)
         told = f"it waits for {state.name}"
         return [own, *(SetViewState(view.id, WAITING, told, last, if_there=True) for view in waiting)]
+
+
+def is_of_the_query(problem: PySparkException) -> bool:
+    """Whether an expression cannot be computed, rather than Spark or the machine being in trouble: by its SQLSTATE."""
+    return (problem.getSqlState() or "")[:2] in EXPRESSION_STATES
 
 
 def lateness_of(view: ViewRecord) -> int:

@@ -13,6 +13,7 @@ from laminae.catalog.updates import AdvanceOwner, NextEpoch
 from laminae.engine import faults
 from laminae.engine.view_order import LIVE, in_order, live_above
 from laminae.engine.watermarks import sources_below
+from laminae.spark.instants import microseconds_of
 from laminae.spark.views.reading import relation_table, relations_of
 from laminae.spark.views.run import ViewRunner, lateness_of, with_weight
 from laminae.spark.views.tree import NEVER, held_rows, net_change, view_table
@@ -73,7 +74,7 @@ class Ticker:
             if bound is None or bound <= (NEVER if state.bound is None else state.bound):
                 return None
         else:
-            bound = int(now.timestamp() * 1_000_000)
+            bound = microseconds_of(now)
             is_time = strategy.kind is Kind.EVERY and bound - (state.bound or 0) >= strategy.every
             if not (is_time or ending):
                 return None
@@ -88,7 +89,7 @@ class Ticker:
         runner = ViewRunner(self.catalog, self.storage)
         sources, views = self.catalog.sources(), self.catalog.views()
         state = runner.state(view, sources, views)
-        place = runner.place(spark, int(self.clock().timestamp() * 1_000_000))
+        place = runner.place(spark, microseconds_of(self.clock()))
         above = [runner.state(each, sources, views) for each in live_above(view.name, views)]
         rows = self._rows(spark, view, state, place, bound)
         outcome = runner.run(spark, above, {}, place, (state, rows))

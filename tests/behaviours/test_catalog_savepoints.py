@@ -130,3 +130,12 @@ def test_a_changelog_that_is_no_longer_kept_leaves_its_counts(catalog: Catalog) 
         catalog.commit([NextEpoch(), advance])
     catalog.commit([ForgetChanges(owner, (1,))])
     assert [(each.epoch, each.files, each.rows) for each in catalog.advances(owner)] == [(1, (), 3), (2, ("b",), 3)]
+
+
+def test_rows_that_a_view_set_aside_are_named_and_counted(catalog: Catalog) -> None:
+    (owner,) = catalog.commit([view("v")]).ids
+    advance = AdvanceOwner(owner, "v", 0, (), (), 0, columns("id"), refused=2, refused_files=("x",))
+    catalog.commit([NextEpoch(), advance])
+    catalog.commit([NextEpoch(), AdvanceOwner(owner, "v", 1, (), (), 0, columns("id"), refused=1, refused_files=("y",))])
+    assert [each.refused_files for each in catalog.advances(owner)] == [("x",), ("y",)]
+    assert (catalog.refused(owner), catalog.refused(owner + 1)) == (3, 0)

@@ -171,6 +171,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             manifest TEXT NOT NULL,
             PRIMARY KEY (owner_id, operator, shard, epoch))""",
     ),
+    (
+        # Rows on which an expression of a view failed, and the directories that hold them.
+        "ALTER TABLE advances ADD COLUMN refused BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE advances ADD COLUMN refused_files TEXT NOT NULL DEFAULT '[]'",
+    ),
 )
 
 

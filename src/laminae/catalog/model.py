@@ -144,6 +144,8 @@ class AdvanceRecord:
     late: int
     late_files: tuple[str, ...]
     schema: pa.Schema
+    refused: int = 0
+    refused_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

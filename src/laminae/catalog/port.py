@@ -110,6 +110,10 @@ class Catalog(Protocol):
         """The last epoch that did something to it, 0 if none did."""
         ...
 
+    def refused(self, owner_id: int) -> int:
+        """How many rows a view has set aside because an expression of it failed on them."""
+        ...
+
     def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
         """The last epoch that emitted what a view had held back, and the time up to which it did."""
         ...

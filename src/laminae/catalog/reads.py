@@ -43,7 +43,9 @@ _VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, create
             FROM views WHERE dropped_at IS NULL"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
-_ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, late_files, arrow_schema FROM advances
+_ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, late_files, refused,
+                      refused_files, arrow_schema
+               FROM advances
                WHERE owner_id = ? AND epoch > ? AND epoch <= ? ORDER BY epoch"""
 _EMISSION = """SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL
                ORDER BY epoch DESC LIMIT 1"""
@@ -227,11 +229,14 @@ class CatalogReads:
         )
 
     @_reading
-    def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
-        query = "SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL"
-        found = self._driver.query(
-            query + " ORDER BY epoch DESC LIMIT 1", owner_id, _LATEST if until is None else until
+    def refused(self, owner_id: int) -> int:
+        return int(
+            self._driver.query("SELECT coalesce(sum(refused), 0) FROM advances WHERE owner_id = ?", owner_id)[0][0]
         )
+
+    @_reading
+    def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
+        found = self._driver.query(_EMISSION, owner_id, _LATEST if until is None else until)
         return next(((int(epoch), int(bound)) for epoch, bound in found), None)
 
     @_reading

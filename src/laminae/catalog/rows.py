@@ -183,9 +183,10 @@ def view_record(row: Row) -> ViewRecord:
 
 
 def advance_record(row: Row, changelog: pa.Schema) -> AdvanceRecord:
-    epoch, files, count, anomalies, dropped, bound, late, late_files, _ = row
+    epoch, files, count, anomalies, dropped, bound, late, late_files, refused, refused_files, _ = row
     held = (bound, late, tuple(json.loads(late_files)))
-    return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, *held, changelog)
+    aside = (refused, tuple(json.loads(refused_files)))
+    return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, *held, changelog, *aside)
 
 
 def manifest_record(row: Row) -> ManifestRecord:

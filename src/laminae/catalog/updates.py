@@ -213,7 +213,7 @@ class AdvanceOwner:
     `manifests` are (operator, shard, manifest) of the state that changed, `files` the changelog below the home. Fails
     with ConcurrentChange unless the last epoch that did something to it is `expected`. A dropped owner gets nothing.
     `bound` is there when the epoch emitted what had been held back up to that time; `late_files` hold rows that came
-    too late for it.
+    too late for it, `refused_files` rows on which an expression of it failed.
     """
 
     owner_id: int
@@ -228,6 +228,8 @@ class AdvanceOwner:
     bound: int | None = None
     late: int = 0
     late_files: tuple[str, ...] = ()
+    refused: int = 0
+    refused_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

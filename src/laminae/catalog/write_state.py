@@ -28,8 +28,8 @@ def advance_owner(update: AdvanceOwner, writing: Writing) -> int:
         )
     transaction.execute(
         """INSERT INTO advances (owner_id, epoch, files, row_count, anomalies, dropped, bound, late, late_files,
-                                 arrow_schema)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                                 arrow_schema, refused, refused_files)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         update.owner_id,
         epoch,
         json.dumps(update.files),
@@ -40,6 +40,8 @@ def advance_owner(update: AdvanceOwner, writing: Writing) -> int:
         update.late,
         json.dumps(update.late_files),
         schema_bytes(update.schema),
+        update.refused,
+        json.dumps(update.refused_files),
     )
     for operator, shard, manifest in update.manifests:
         transaction.execute(

@@ -136,6 +136,8 @@ def test_rows_that_a_view_set_aside_are_named_and_counted(catalog: Catalog) -> N
     (owner,) = catalog.commit([view("v")]).ids
     advance = AdvanceOwner(owner, "v", 0, (), (), 0, columns("id"), refused=2, refused_files=("x",))
     catalog.commit([NextEpoch(), advance])
-    catalog.commit([NextEpoch(), AdvanceOwner(owner, "v", 1, (), (), 0, columns("id"), refused=1, refused_files=("y",))])
+    catalog.commit(
+        [NextEpoch(), AdvanceOwner(owner, "v", 1, (), (), 0, columns("id"), refused=1, refused_files=("y",))]
+    )
     assert [each.refused_files for each in catalog.advances(owner)] == [("x",), ("y",)]
     assert (catalog.refused(owner), catalog.refused(owner + 1)) == (3, 0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from laminae.spark.contract import SourceLog
 
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=1)
-# Spark gives a Python reader 10 seconds to start, however busy the machine is (4.2.0; there is no setting for it).
+# Spark gives a Python worker 10 seconds to start, however busy the machine is (4.2.0; there is no setting for it).
 SLOW_START = "Python worker failed to connect back"
 
 
@@ -85,7 +85,7 @@ class SourceStream:
 
     @property
     def is_retried(self) -> bool:
-        """Whether what stopped it may pass: records out of reach, or a machine too busy to start Spark's reader."""
+        """Whether what stopped it may pass: records out of reach, or a machine too busy to start Python workers."""
         failure = self.failure()
         return isinstance(failure, SourceUnavailable) or (failure is not None and SLOW_START in str(failure))
 

@@ -1,7 +1,4 @@
-"""The head of a log: how much of it is there. What lies behind the head is an orphan of a crash and does not exist.
-
-Light on purpose: the stream reader loads this module in a process of its own, once per source.
-"""
+"""The head of a log: how much of it is there. What lies behind the head is an orphan of a crash and does not exist."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laminae.catalog.location import find_home
 from laminae.errors import HomeUnwritable, LogDamaged, NewerHome, NotAvailable
 
 if TYPE_CHECKING:
@@ -129,9 +127,6 @@ class LogDirectory:
 
 
 def log_directory(source: str, source_id: int, home: str) -> LogDirectory:
-    # Loaded late, as the stream reader's process has no use for it.
-    from laminae.catalog.location import find_home
-
     place = find_home(home)
     if place.directory is None:
         raise NotAvailable(
@@ -143,7 +138,7 @@ def log_directory(source: str, source_id: int, home: str) -> LogDirectory:
 
 
 def offset_text(item: int) -> str:
-    """As `json.dumps` in Spark's Python reader writes it, so that texts of both origins are equal."""
+    """The one way an offset is written: Spark and the catalog compare texts."""
     return json.dumps({"item": item})
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from laminae.spark.contract import Decoded, LogRange, QuickRows
     from laminae.spark.logs.tails import Settings
 
+LIMIT = "max_files_per_epoch"
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _GLOB = re.compile(r"([*?\[\]{}\\])")
 
@@ -67,7 +68,8 @@ class NumberedLog(ABC):
         return {row["stamp"] for row in found if row["stamp"] is not None}
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        return log_stream(spark, self._settings)
+        limit = self._settings.get(LIMIT)
+        return log_stream(spark, self._tail, None if limit is None else int(limit))
 
     @abstractmethod
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:

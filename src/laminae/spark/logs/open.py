@@ -15,9 +15,9 @@ from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.head import log_directory
+from laminae.spark.logs.numbered import LIMIT
 from laminae.spark.logs.push import PushLog
 from laminae.spark.logs.rate import RateLog
-from laminae.spark.logs.stream import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,90 +1,56 @@
 """A log as a Spark stream: offsets alone, `{"item": n}` with items 0 to n - 1 before it. Its rows are never read.
 
-Spark runs the reader in a Python process of its own, one for each query; it must not depend on the driver's state.
+Spark calls these objects through py4j, in the driver, as it calls a `foreachBatch`. A Python data source would run them
+in processes of its own: two or three interpreters to start for each query, 2 s of a bounded run that has nothing to do.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import LongType, StructField, StructType
 
 from laminae.errors import SourceUnavailable
-from laminae.spark.logs.tails import open_tail
+from laminae.spark.logs.head import offset_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
-    from laminae.spark.logs.tails import Settings, Tail
+    from laminae.spark.logs.tails import Tail
 
-FORMAT = "laminae_log"
-LIMIT = "max_files_per_epoch"
-Offset = dict[str, int]
-
-
-class LogSource(DataSource):
-    """Its options are the settings of a log."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return "item BIGINT"
-
-    def streamReader(self, schema: StructType) -> LogReader:  # noqa: N802  # Spark's name
-        if "python_streaming_source_runner" in sys.argv[0]:
-            # Ctrl-C on a terminal reaches this process too, and would fail the query before its epoch has ended.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        settings = dict(self.options)
-        return LogReader(open_tail(settings), int(settings[LIMIT]) if LIMIT in settings else None)
+NAME = "laminae_log"
+SCHEMA = StructType([StructField("item", LongType())])
+CONNECTOR = "org.apache.spark.sql.connector"
 
 
-class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Says how far the log goes, at most `limit` items further than the epoch before."""
+def log_stream(spark: SparkSession, tail: Tail, limit: int | None) -> DataFrame:
+    """A stream of epochs that end where the log ends, or `limit` items further than the epoch before."""
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+    java = _Java(gateway.jvm, gateway, spark._jsparkSession.parseDataType(SCHEMA.json()))
+    return ClassicDataFrame(java.frame(spark, _Table(java, LogOffsets(tail, limit))), spark)
+
+
+class LogOffsets:
+    """How far each epoch goes."""
 
     def __init__(self, tail: Tail, limit: int | None) -> None:
         self._tail = tail
         self._limit = limit
         self._target: int | None = None
 
-    def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name, as those below
-        return {"item": 0}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable() if self._limit is None else ReadMaxFiles(self._limit)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def fix_target(self) -> None:
         """Fails when the source cannot be read: a run over what is there must not pass for a complete one."""
         self._target = self._tail.items(0)
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        seen = start["item"]
+    def latest(self, seen: int) -> int:
         items = self._items_or_wait(seen) if self._target is None else self._items_up_to(self._target, seen)
-        if isinstance(limit, ReadMaxFiles):
-            items = min(items, seen + limit.max_files)
-        return {"item": items}
-
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return []
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
-        return iter(())
-
-    def stop(self) -> None:
-        """End this process at once when Spark has hung up, as it does to stop a query.
-
-        Its runner (4.2.0) would write that as an error to the closed connection: two tracebacks on the terminal.
-        """
-        if sys.exc_info()[0] is EOFError:
-            os._exit(0)
+        return items if self._limit is None else min(items, seen + self._limit)
 
     def _items_up_to(self, target: int, seen: int) -> int:
         return target if target >= seen else self._tail.items(seen)
@@ -97,6 +63,157 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return seen
 
 
-def log_stream(spark: SparkSession, settings: Settings) -> DataFrame:
-    spark.dataSource.register(LogSource)
-    return spark.readStream.format(FORMAT).options(**settings).load()
+@dataclass(frozen=True, slots=True)
+class _Java:
+    """What Spark's side of the calls is made of."""
+
+    jvm: Any
+    gateway: Any
+    schema: Any
+
+    def offset(self, item: int) -> Any:
+        return self.jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset(offset_text(item))
+
+    def no(self, name: str) -> Any:
+        """An empty array of this class."""
+        return self.gateway.new_array(self.named(name), 0)
+
+    def named(self, name: str) -> Any:
+        """A class of Spark's connector interface."""
+        return reduce(getattr, f"{CONNECTOR}.{name}".split("."), self.jvm)
+
+    def frame(self, spark: SparkSession, table: _Table) -> Any:
+        sql, none = self.jvm.org.apache.spark.sql, getattr(getattr(self.jvm.scala, "None$"), "MODULE$")
+        relation = sql.catalyst.streaming.StreamingRelationV2
+        options = sql.util.CaseInsensitiveStringMap(self.jvm.java.util.HashMap())
+        attributes = getattr(getattr(sql.catalyst.types, "DataTypeUtils$"), "MODULE$").toAttributes(self.schema)
+        unnamed = getattr(relation, "$lessinit$greater$default$9")()
+        plan = relation(none, NAME, table, options, attributes, none, none, none, unnamed)
+        dataset = getattr(getattr(sql.classic, "Dataset$"), "MODULE$")
+        return dataset.ofRows(spark._jsparkSession, plan)
+
+
+class _Proxy:
+    """What the JVM asks of any object."""
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name, as the names of Spark's interfaces below
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        return other is self
+
+    def toString(self) -> str:  # noqa: N802
+        return NAME
+
+
+class _Table(_Proxy):
+    """The table that the plan of the stream reads. Its methods, as those below, are those of Spark's interfaces."""
+
+    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+        self._java = java
+        self._offsets = offsets
+
+    def name(self) -> str:
+        return NAME
+
+    def id(self) -> None:
+        return None
+
+    def version(self) -> None:
+        return None
+
+    def schema(self) -> Any:
+        return self._java.schema
+
+    def columns(self) -> Any:
+        return self._java.named("catalog.CatalogV2Util").structTypeToV2Columns(self._java.schema)
+
+    def partitioning(self) -> Any:
+        return self._java.no("expressions.Transform")
+
+    def constraints(self) -> Any:
+        return self._java.no("catalog.constraints.Constraint")
+
+    def properties(self) -> Any:
+        return self._java.jvm.java.util.HashMap()
+
+    def capabilities(self) -> Any:
+        return self._java.jvm.java.util.Set.of(self._java.named("catalog.TableCapability").MICRO_BATCH_READ)
+
+    def newScanBuilder(self, options: Any) -> _Scan:  # noqa: N802
+        return _Scan(self._java, self._offsets)
+
+    class Java:
+        implements = (f"{CONNECTOR}.catalog.SupportsRead",)
+
+
+class _Scan(_Proxy):
+    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+        self._java = java
+        self._offsets = offsets
+
+    def build(self) -> _Scan:
+        return self
+
+    def readSchema(self) -> Any:  # noqa: N802
+        return self._java.schema
+
+    def description(self) -> str:
+        return NAME
+
+    def columnarSupportMode(self) -> Any:  # noqa: N802
+        return self._java.named("read.Scan$ColumnarSupportMode").UNSUPPORTED
+
+    def supportedCustomMetrics(self) -> Any:  # noqa: N802
+        return self._java.no("metric.CustomMetric")
+
+    def reportDriverMetrics(self) -> Any:  # noqa: N802
+        return self._java.no("metric.CustomTaskMetric")
+
+    def toMicroBatchStream(self, checkpoint: str) -> _Stream:  # noqa: N802
+        return _Stream(self._java, self._offsets)
+
+    class Java:
+        implements = (f"{CONNECTOR}.read.ScanBuilder", f"{CONNECTOR}.read.Scan")
+
+
+class _Stream(_Proxy):
+    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+        self._java = java
+        self._offsets = offsets
+
+    def initialOffset(self) -> Any:  # noqa: N802
+        return self._java.offset(0)
+
+    def deserializeOffset(self, text: str) -> Any:  # noqa: N802
+        return self._java.offset(json.loads(text)["item"])
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        return self._java.named("read.streaming.ReadLimit").allAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._offsets.fix_target()
+
+    def latestOffset(self, start: Any, limit: Any) -> Any:  # noqa: N802
+        return self._java.offset(self._offsets.latest(json.loads(start.json())["item"]))
+
+    def reportLatestOffset(self) -> None:  # noqa: N802
+        return None
+
+    def planInputPartitions(self, start: Any, end: Any) -> Any:  # noqa: N802
+        return self._java.no("read.InputPartition")
+
+    def createReaderFactory(self) -> None:  # noqa: N802
+        return None
+
+    def commit(self, end: Any) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    class Java:
+        implements = (
+            f"{CONNECTOR}.read.streaming.MicroBatchStream",
+            f"{CONNECTOR}.read.streaming.SupportsTriggerAvailableNow",
+        )

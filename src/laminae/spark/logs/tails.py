@@ -1,7 +1,4 @@
-"""How far a log goes now: the one question the stream reader asks, in a process of its own, some times a second.
-
-A tail is made from text settings alone, because that is what Spark hands to that process.
-"""
+"""How far a log goes now: the one question that Spark asks of a stream, some times a second."""
 
 from __future__ import annotations
 

@@ -71,10 +71,14 @@ def plan_epoch(
     batch_id: int,
     span: tuple[str, str],
     items: range,
+    stamps: Iterable[int] = (),
 ) -> EpochPlan:
-    """`items` are those of the range: versions without a place in the log hold from the first of them."""
+    """`items` are those of the range: versions without a place in the log hold from the first of them.
+
+    `stamps` are versions that its records are known to have.
+    """
     placed = tuple(SetPosition(source.id, v.version, str(items.start)) for v in memory.versions if v.position is None)
-    table = memory.table(source, items)
+    table = memory.table(source, items, stamps)
     return EpochPlan(source, batch_id, span[0], span[1], table, placed, _is_read(source, sinks))
 
 
@@ -113,16 +117,16 @@ class SourceMemory:
         """Before an epoch: all stamps of one are decoded together, but not for ever after."""
         self.stamps = self.stamps[-MOST_STAMPS:]
 
-    def table(self, source: SourceRecord, items: range) -> DecoderTable:
+    def table(self, source: SourceRecord, items: range, stamps: Iterable[int] = ()) -> DecoderTable:
         """Decoders of the versions in force over these items and of the stamps that come up, the same object again."""
         numbers = in_force(self.versions, items)
         if has_stamps(source):
-            numbers |= {source.version, *self.stamps}
+            numbers |= {source.version, *self.stamps, *stamps}
         wanted = [version for version in self.versions if version.version in numbers]
         # A single version holds wherever a record stands.
         placed = wanted if len(wanted) > 1 else ()
         places = tuple(int(items.start if version.position is None else version.position) for version in placed)
-        key = (source.version, source.options, tuple(numbers), places)
+        key = (source.version, source.options, tuple(sorted(numbers)), places)
         tables = self._tables
         if key not in tables:
             # The last one too: a crash replay or an epoch that runs again asks for it.

@@ -81,6 +81,10 @@ class SourceLog(Protocol):
         """The versions that records of a range are stamped with, by the log or in a field of their own."""
         ...
 
+    def stamps_at_hand(self, span: LogRange) -> set[int]:
+        """Those of them that can be told without reading the records. It saves time, and decides nothing."""
+        ...
+
     def stream(self, spark: SparkSession) -> DataFrame:
         """A streaming DataFrame whose offsets drive the epochs; its rows are never read."""
         ...

@@ -61,6 +61,9 @@ class DebeziumLog:
     def stamps(self, spark: SparkSession, span: LogRange, version_field: str | None) -> set[int]:
         return self.inner.stamps(spark, span, version_field)
 
+    def stamps_at_hand(self, span: LogRange) -> set[int]:
+        return self.inner.stamps_at_hand(span)
+
     def stream(self, spark: SparkSession) -> DataFrame:
         return self.inner.stream(spark)
 

@@ -142,9 +142,12 @@ class EpochRunner:
         memory = self._memories[source_id]
         memory.settle()
         items = range(log.item(span.start), log.item(span.end))
+        stamps = log.stamps_at_hand(span)
         time = time_of(self.storage.checkpoint(source.id), source.name, batch_id)
         for rounds_left in reversed(range(MOST_ROUNDS)):
-            plan = self._plan(source, memory, batch_id, span, items)
+            memory.learn(source, self.catalog.versions)
+            place = (span.start, span.end)
+            plan = plan_epoch(source, memory, self.catalog.sinks(), batch_id, place, items, stamps)
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
@@ -195,12 +198,6 @@ class EpochRunner:
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
             return Replayed(written.rows, refused)
-
-    def _plan(
-        self, source: SourceRecord, memory: SourceMemory, batch_id: int, span: LogRange, items: range
-    ) -> EpochPlan:
-        memory.learn(source, self.catalog.versions)
-        return plan_epoch(source, memory, self.catalog.sinks(), batch_id, (span.start, span.end), items)
 
     def _refuse_divergence(self, source: SourceRecord, batch_id: int, span: LogRange) -> None:
         last = self.catalog.last_batch(source.id)

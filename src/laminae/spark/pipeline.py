@@ -273,7 +273,8 @@ class Pipeline:
                 self._streams.pop(source_id).stop()
             for source_id, source in live.items():
                 if source_id not in self._streams:
-                    self._streams[source_id] = SourceStream(source)
+                    # Its first epoch, which comes at once if there is anything to read, plans itself.
+                    self._streams[source_id] = SourceStream(source, planned=source.version)
                     self._launch(self._streams[source_id])
 
     def _launch(self, stream: SourceStream) -> None:

@@ -149,3 +149,10 @@ def test_versions_that_differ_in_optional_columns_refuse_alike():
 )
 def test_versions_that_differ_in_what_they_demand_do_not_refuse_alike(other):
     assert not refuse_alike(schema_of((1, "a", pa.int64(), False)), other)
+
+
+def test_stamps_that_are_known_ahead_have_their_decoders_in_the_first_plan():
+    memory = memory_of("0", "1", "2", "3", "4")
+    plan = plan_epoch(source(5), memory, (), 0, ("a", "b"), range(7, 9), stamps={2, 4})
+    assert [decoder.version for decoder in plan.table.decoders] == [2, 4, 5]
+    assert memory.stamps == ()

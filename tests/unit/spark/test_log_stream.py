@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from laminae.errors import LogDamaged, SourceUnavailable
 from laminae.spark.logs.numbered import NumberedLog
 from laminae.spark.logs.stream import LogOffsets
 from laminae.spark.logs.tails import ClockTail, open_tail
+
+if TYPE_CHECKING:
+    import os
 
 GONE = SourceUnavailable(source="orders", location="/in", problem="No such file or directory")
 

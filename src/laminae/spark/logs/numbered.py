@@ -67,6 +67,9 @@ class NumberedLog(ABC):
         found = self.read(spark, span, ("version", "value")).select(stamp.alias("stamp")).distinct().collect()
         return {row["stamp"] for row in found if row["stamp"] is not None}
 
+    def stamps_at_hand(self, span: LogRange) -> set[int]:
+        return set()
+
     def stream(self, spark: SparkSession) -> DataFrame:
         limit = self._settings.get(LIMIT)
         return log_stream(spark, self._tail, None if limit is None else int(limit))

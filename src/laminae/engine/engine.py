@@ -50,6 +50,10 @@ Definition = (
 )
 
 
+# A plan takes a millisecond or two; nothing changes definitions so often.
+MOST_ATTEMPTS = 10
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -68,9 +72,19 @@ class Engine:
         self._clock = clock
 
     def run(self, statement: Definition) -> Plan:
-        """Plan and commit. Raises the plan's refusal after its verdict was kept."""
-        plan = self.plan(statement)
-        self.execute(plan)
+        """Plan and commit. Raises the plan's refusal after its verdict was kept.
+
+        A plan that rests on other definitions is made again when they have changed meanwhile: a driver that puts a new
+        view to work does so at any moment, and whoever types the next statement has nothing to decide anew.
+        """
+        for attempts_left in reversed(range(MOST_ATTEMPTS)):
+            plan = self.plan(statement)
+            try:
+                self.execute(plan)
+                break
+            except ConcurrentChange:
+                if plan.expected_seq is None or not attempts_left:
+                    raise
         if plan.refusal is not None:
             raise plan.refusal
         return plan

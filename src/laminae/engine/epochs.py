@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import operator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 # So many stamps are remembered from epoch to epoch: each version is a decoder that is compiled into the plan.
 MOST_STAMPS = 8
 CLOSER_EPOCHS = 20
+
+
+class Way(Enum):
+    """How the records of an epoch are read, the quickest first. A record that needs a closer look spoils it."""
+
+    CHUNKED = "lines of plain text, many at once"
+    QUICK = "record by record, with a test for those that need a closer look"
+
+
 # These connectors give no record a stamp of its own.
 UNSTAMPED = ("files", "rate")
 
@@ -91,7 +101,7 @@ class SourceMemory:
 
     versions: tuple[VersionRecord, ...] = ()
     stamps: tuple[int, ...] = ()
-    closer_until: int = -1
+    closer_until: dict[Way, int] = field(default_factory=dict)
     _tables: dict[tuple[object, ...], DecoderTable] = field(default_factory=dict)
 
     def learn(self, source: SourceRecord, versions: Callable[[int], Sequence[VersionRecord]]) -> None:
@@ -99,13 +109,13 @@ class SourceMemory:
         if len(self.versions) != source.version or self.versions[-1].position is None:
             self.versions = tuple(versions(source.id))[: source.version]
 
-    def looks_closer(self, batch_id: int) -> bool:
-        """Whether epochs not long ago had records that need a closer look."""
-        return batch_id <= self.closer_until
+    def ways(self, batch_id: int) -> list[Way]:
+        """Those that records of epochs not long ago did not spoil."""
+        return [way for way in Way if batch_id > self.closer_until.get(way, -1)]
 
-    def look_closer(self, batch_id: int) -> None:
+    def look_closer(self, batch_id: int, than: Way) -> None:
         """For this epoch and some more: a record that needs it seldom comes alone, and finding one costs a job."""
-        self.closer_until = batch_id + CLOSER_EPOCHS
+        self.closer_until[than] = batch_id + CLOSER_EPOCHS
 
     def meet(self, stamps: Iterable[int]) -> bool:
         """Remember stamps that were met; whether there is a version among them that was not remembered."""

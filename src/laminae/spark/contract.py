@@ -93,6 +93,10 @@ class SourceLog(Protocol):
         """The decoded records of a range: the one reading path of epochs, SELECT and backfill."""
         ...
 
+    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        """The rows of a long range of plain text by the shortest way, None where there is none."""
+        ...
+
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         """The rows of a range by a shorter way than `decoded`, None where there is none."""
         ...

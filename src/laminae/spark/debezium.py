@@ -70,6 +70,9 @@ class DebeziumLog:
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         return self._decoded(self.inner.read(spark, span), table)
 
+    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        return None
+
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return None
 

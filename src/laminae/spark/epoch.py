@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
-from laminae.engine.epochs import EpochPlan, SourceMemory, plan_epoch, plan_replay
+from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
 from laminae.engine.evolution import rejection
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
@@ -152,12 +152,14 @@ class EpochRunner:
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
             needs_more = views.table is not None or views.weights is not None
-            quick = None if needs_more or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
-            if quick is not None:
-                written = self._write_quickly(plan, quick, views)
-                if not written.has_errors:
-                    return self._commit(plan, None, written)
-                memory.look_closer(batch_id)
+            for way in () if needs_more else memory.ways(batch_id):
+                rows = log.chunked_rows if way is Way.CHUNKED else log.quick_rows
+                quick = rows(spark, span, plan.table)
+                if quick is not None:
+                    written = self._write_quickly(plan, quick, views)
+                    if not written.has_errors:
+                        return self._commit(plan, None, written)
+                    memory.look_closer(batch_id, than=way)
             decoded = _judged(log.decoded(spark, span, plan.table), views)
             written = self._write_rows(plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):

@@ -8,7 +8,16 @@ import pyarrow as pa
 import pytest
 
 from laminae.catalog.model import SourceRecord, VersionRecord
-from laminae.engine.epochs import CLOSER_EPOCHS, MOST_STAMPS, SourceMemory, in_force, pieces, plan_epoch, refuse_alike
+from laminae.engine.epochs import (
+    CLOSER_EPOCHS,
+    MOST_STAMPS,
+    SourceMemory,
+    Way,
+    in_force,
+    pieces,
+    plan_epoch,
+    refuse_alike,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -103,11 +112,12 @@ def test_a_version_that_had_no_place_and_a_new_one_are_read_again():
 
 def test_a_closer_look_lasts_for_some_epochs():
     memory = memory_of("0")
-    assert not memory.looks_closer(3)
-    memory.look_closer(3)
-    assert memory.looks_closer(3)
-    assert memory.looks_closer(3 + CLOSER_EPOCHS)
-    assert not memory.looks_closer(4 + CLOSER_EPOCHS)
+    assert memory.ways(3) == [Way.CHUNKED, Way.QUICK]
+    memory.look_closer(3, than=Way.CHUNKED)
+    assert memory.ways(3) == [Way.QUICK]
+    memory.look_closer(4, than=Way.QUICK)
+    assert memory.ways(3 + CLOSER_EPOCHS) == []
+    assert memory.ways(4 + CLOSER_EPOCHS) == [Way.CHUNKED]
 
 
 def test_a_re_read_is_cut_where_too_many_versions_would_hold_at_once():

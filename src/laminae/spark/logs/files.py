@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that everyone g
 from laminae.errors import SourceUnavailable
 from laminae.spark.contract import RAW_COLUMNS, Decoded
 from laminae.spark.expression import Expression
+from laminae.spark.files.json_chunks import chunked_rows
 from laminae.spark.files.records import PATH, line_number, path_of, place_columns
 from laminae.spark.logs.listing import FileEntry, FileList
 from laminae.spark.logs.numbered import NumberedLog, as_newest, literal_path, no_records, reading_many
@@ -82,6 +83,9 @@ class FilesLog(NumberedLog):
         if self.reader is None:
             return super().decoded(spark, span, table)
         return self.reader.decoded(spark, self.descriptors(span), table)
+
+    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        return chunked_rows(spark, self.descriptors(span), table) if self.reader is None else None
 
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return super().quick_rows(spark, span, table) if self.reader is None else None

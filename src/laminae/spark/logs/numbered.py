@@ -81,6 +81,9 @@ class NumberedLog(ABC):
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         return json_records(self.read(spark, span), table)
 
+    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+        return None
+
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         if not is_decoded_at_once(table):
             return None

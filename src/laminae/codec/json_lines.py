@@ -1,0 +1,165 @@
+"""Lines of JSON to Arrow, many at once: for text that has nothing odd in it, and None for any other.
+
+It must give what the decoder of single records gives, or nothing. Whatever the two might read differently (a key too
+many, too few or twice, a number that is not of its type, text around a document, bytes that are not UTF-8) is left to
+that one, which names the reason. No Spark here.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from laminae.schema.column import columns_of
+from laminae.schema.nesting import is_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from laminae.schema.column import Column
+
+BLOCK_BYTES = 1 << 20
+# Jackson refuses a number of more digits (its StreamReadConstraints, which Spark leaves alone).
+MOST_DIGITS = 1_000
+INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?Z$"
+DAY = r"^\d{4}-\d\d-\d\d$"
+_DIGITS = re.compile(rb"[0-9]{%d}" % (MOST_DIGITS - 10))
+_NUMBERS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_boolean,
+    pa.types.is_int8,
+    pa.types.is_int16,
+    pa.types.is_int32,
+    pa.types.is_int64,
+    pa.types.is_float64,
+    pa.types.is_string,
+)
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """Reads documents whose fields are exactly the columns of `schema`. See `line_reader`."""
+
+    schema: pa.Schema
+
+    @cached_property
+    def _asked(self) -> pa.Schema:
+        return pa.schema([pa.field(field.name, _asked(field.type)) for field in self.schema])
+
+    @cached_property
+    def _complete(self) -> tuple[str, ...]:
+        """Columns in which a NULL needs a closer look: it may be a key that is absent and has a default."""
+        nodes = columns_of(self.schema)
+        return tuple(node.name for node in nodes if not node.nullable or node.default is not None)
+
+    def read(self, text: bytes) -> pa.Table | None:
+        """A row for each line, or None: the text needs a closer look. A newline behind the last line may be missing."""
+        lines = _lines(text)
+        if lines is None:
+            return None
+        try:
+            parsed = arrow_json.read_json(
+                io.BytesIO(text),
+                read_options=arrow_json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+                parse_options=arrow_json.ParseOptions(explicit_schema=self._asked, unexpected_field_behavior="error"),
+            )
+            if parsed.num_rows != lines or any(parsed[name].null_count for name in self._complete):
+                return None
+            if not all(_is_finite(column) for column in parsed.columns):
+                return None
+            parsed.validate(full=True)
+            return parsed.cast(self._target) if all(map(_are_plain, parsed.columns, self.schema.types)) else None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+
+    @cached_property
+    def _target(self) -> pa.Schema:
+        return pa.schema([pa.field(field.name, field.type) for field in self.schema])
+
+
+def line_reader(schema: pa.Schema) -> LineReader | None:
+    """A reader of these columns; None where one has a type that Arrow and `from_json` do not read alike."""
+    return LineReader(schema) if schema.names and all(map(_is_plain, columns_of(schema))) else None
+
+
+def _is_plain(node: Column) -> bool:
+    if node.kind == "struct" or is_list(node.type):
+        inner = node.children
+        return bool(inner) and all(each.nullable and each.default is None and _is_plain(each) for each in inner)
+    return any(test(node.type) for test in _NUMBERS) or _pattern(node.type) is not None
+
+
+def _pattern(kind: pa.DataType) -> str | None:
+    """The one form of a type's text that is taken."""
+    if pa.types.is_timestamp(kind) and kind.tz == "UTC" and kind.unit == "us":
+        return INSTANT
+    return DAY if pa.types.is_date32(kind) else None
+
+
+def _asked(kind: pa.DataType) -> pa.DataType:
+    """The type as it is parsed: instants and days as text, whose form is looked at first."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _asked(field.type)) for field in kind])
+    if is_list(kind):
+        return pa.list_(_asked(kind.value_type))
+    return pa.string() if _pattern(kind) is not None else kind
+
+
+def _lines(text: bytes) -> int | None:
+    """How many there are if each is one object from its first character to its last, or may be; else None.
+
+    `}`, a newline and `{` stand nowhere inside a document: so no document goes over several lines.
+    """
+    end = len(text) - text.endswith(b"\n")
+    if not text.startswith(b"{") or text[end - 1 : end] != b"}":
+        return None
+    breaks = text.count(b"\n", 0, end)
+    if text.count(b"}\n{") != breaks or (b"\0" in text) or _may_have_a_long_number(text):
+        return None
+    return breaks + 1
+
+
+def _may_have_a_long_number(text: bytes) -> bool:
+    if len(text) < MOST_DIGITS:
+        return False
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    longest = int(np.diff(ends, prepend=-1, append=len(text)).max())
+    return longest >= MOST_DIGITS and _DIGITS.search(text) is not None
+
+
+def _is_finite(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether every number is: one too large is refused. A minus zero reads otherwise when it is written `-0`."""
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if pa.types.is_struct(chunk.type) or is_list(chunk.type):
+            if not all(map(_is_finite, chunk.flatten() if pa.types.is_struct(chunk.type) else [chunk.flatten()])):
+                return False
+        elif pa.types.is_float64(chunk.type):
+            values = chunk.drop_null().to_numpy(zero_copy_only=False)
+            if not np.isfinite(values).all() or (np.signbit(values) & (values == 0)).any():
+                return False
+    return True
+
+
+def _are_plain(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> bool:
+    """Whether the texts of instants and days all have the one form that is taken."""
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if pa.types.is_struct(kind):
+            if not all(map(_are_plain, chunk.flatten(), [field.type for field in kind])):
+                return False
+        elif is_list(kind):
+            if not _are_plain(chunk.flatten(), kind.value_type):
+                return False
+        elif (pattern := _pattern(kind)) is not None and not _all(pc.match_substring_regex(chunk, pattern)):
+            return False
+    return True
+
+
+def _all(found: pa.Array) -> bool:
+    return pc.all(found, skip_nulls=True, min_count=0).as_py() is not False

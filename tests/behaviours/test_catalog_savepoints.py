@@ -134,10 +134,8 @@ def test_a_changelog_that_is_no_longer_kept_leaves_its_counts(catalog: Catalog) 
 
 def test_rows_that_a_view_set_aside_are_named_and_counted(catalog: Catalog) -> None:
     (owner,) = catalog.commit([view("v")]).ids
-    advance = AdvanceOwner(owner, "v", 0, (), (), 0, columns("id"), refused=2, refused_files=("x",))
-    catalog.commit([NextEpoch(), advance])
-    catalog.commit(
-        [NextEpoch(), AdvanceOwner(owner, "v", 1, (), (), 0, columns("id"), refused=1, refused_files=("y",))]
-    )
+    for expected, rows, file in ((0, 2, "x"), (1, 1, "y")):
+        advance = AdvanceOwner(owner, "v", expected, (), (), 0, columns("id"), refused=rows, refused_files=(file,))
+        catalog.commit([NextEpoch(), advance])
     assert [each.refused_files for each in catalog.advances(owner)] == [("x",), ("y",)]
     assert (catalog.refused(owner), catalog.refused(owner + 1)) == (3, 0)

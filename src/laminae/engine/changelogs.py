@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laminae.catalog.model import Options, SourceRecord, VersionRecord
+    from laminae.schema.column import Column
 
 APPEND, UPSERT, RETRACT, DEBEZIUM = "append", "upsert", "retract", "debezium"
 KEYED = (UPSERT, DEBEZIUM)
@@ -68,12 +69,30 @@ def field_of(source: SourceRecord, versions: Sequence[VersionRecord], name: str)
     given = dict(source.options).get(name)
     if given is None:
         return None
-    for schema in (source.schema, *(version.schema for version in reversed(versions))):
+    found = _named_column(source, [version.schema for version in versions], given)
+    if found is None:
+        raise _invalid(name, source.name, f"there is no column {given}", "Create a source that has it.")
+    return found.name
+
+
+def option_columns(source: SourceRecord, history: Sequence[pa.Schema]) -> dict[int, str]:
+    """The ids of columns that options of a source name, with the option; `history` has its schemas, oldest first."""
+    kind = changelog_of(source.options)
+    # What orders Debezium's events is a field of theirs, not of the row.
+    names = [name for name, kinds in FIELDS.items() if kind in kinds and (kind, name) != (DEBEZIUM, "sequence_by")]
+    given = {name: value for name, value in source.options if name in names}
+    found = {name: _named_column(source, history, value) for name, value in given.items()}
+    return {node.id: name for name, node in found.items() if node is not None and node.id is not None}
+
+
+def _named_column(source: SourceRecord, history: Sequence[pa.Schema], given: str) -> Column | None:
+    """The column of today that had this name when an option was given it: the newest that did."""
+    for schema in (source.schema, *reversed(history)):
         ids = [node.id for node in columns_of(schema) if node.name == given]
-        found = [node.name for node in columns_of(source.schema) if ids and node.id == ids[0]]
+        found = [node for node in columns_of(source.schema) if ids and node.id == ids[0]]
         if found:
             return found[0]
-    raise _invalid(name, source.name, f"there is no column {given}", "Create a source that has it.")
+    return None
 
 
 def check_changelog(source: str, schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> None:

@@ -92,6 +92,7 @@ def plan_create_view(
     views: Sequence[ViewRecord],
     old: ViewRecord | None,
     now: datetime,
+    has_refused: bool = False,
 ) -> Plan:
     name = statement.name
     check_name(name, "materialized view")
@@ -113,7 +114,7 @@ def plan_create_view(
     notes = tuple(f"{operator}: {told}" for operator, told in tree)
     if old is None:
         return Plan("create materialized view", name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
-    puts = replacements(put, old, sources, views)
+    puts = replacements(put, old, sources, views, has_refused)
     told = ["goes on with the state it has" if puts[0].keeps_state else "is filled from the beginning"]
     told += [f"materialized view {each.name} is filled again" for each in puts[1:]]
     return Plan("replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True)

@@ -266,7 +266,8 @@ class Engine:
         for schema, relation in relations_of(tree):
             self.readable(f"{schema}.{relation}" if schema else relation)
         definitions.refuse_cycle(statement.name, statement.query, views)
-        return definitions.plan_create_view(statement, sources, views, old, self._clock())
+        has_refused = old is not None and self._catalog.refused(old.id) > 0
+        return definitions.plan_create_view(statement, sources, views, old, self._clock(), has_refused)
 
     def _create_sink(self, statement: ddl.CreateSink) -> Plan:
         if present := self._create(statement, ddl.ObjectKind.SINK):

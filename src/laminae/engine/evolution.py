@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
+from laminae.engine.changelogs import option_columns
 from laminae.engine.edits import edit_field
 from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
@@ -79,7 +80,7 @@ def plan_evolution(
     evolved, next_id = numbered(replace(source, schema=learned), asked)
     check_defaults(columns_of(evolved))
     changes = diff_schemas(source.schema, evolved)
-    refusal = _refusal(source, evolved, verdict, proposal, views, sources)
+    refusal = _refusal(source, evolved, verdict, proposal, views, sources, history)
     outcome = _outcome(source, verdict, proposal, refusal) if asked else Outcome.APPLY
     kept = RecordVerdict(source.id, verdict_text(verdict, mode, rules, proposal.trigger, now))
     updates: tuple[CatalogUpdate, ...] = (kept,)
@@ -165,9 +166,14 @@ def verdict_text(verdict: EvolutionVerdict, mode: str, rules: RuleSet, trigger: 
     return json.dumps(told, ensure_ascii=False)
 
 
-def dependents_on(ids: set[int], source: SourceRecord, views: Sequence[ViewRecord]) -> list[str]:
-    """Who uses one of these columns: the source's own key and watermark, and views."""
+def dependents_on(
+    ids: set[int], source: SourceRecord, views: Sequence[ViewRecord], history: Sequence[pa.Schema] = ()
+) -> list[str]:
+    """Who uses one of these columns: the source's own key, watermark and options, and views."""
     used = [f"the PRIMARY KEY of {source.name}"] if ids & set(source.primary_key) else []
+    used += [
+        f"the option {name} of {source.name}" for id_, name in option_columns(source, history).items() if id_ in ids
+    ]
     if source.watermark is not None and source.watermark.column_id in ids:
         used.append(f"the WATERMARK of {source.name}")
     name = source.name.casefold()
@@ -188,9 +194,10 @@ def _refusal(
     proposal: Proposal,
     views: Sequence[ViewRecord],
     sources: Sequence[SourceRecord],
+    history: Sequence[pa.Schema],
 ) -> LaminaeError | None:
     removed = removed_ids(source.schema, evolved)
-    if users := dependents_on(removed, source, views):
+    if users := dependents_on(removed, source, views, history):
         gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))
         return DependentsExist(name=f"Column {gone} of {source.name}", dependents=", ".join(users), cascade="")
     if broken := broken_views(source, evolved, sources, views):

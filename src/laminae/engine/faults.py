@@ -17,7 +17,8 @@ EPOCH_POINTS = (
     "epoch committed",
 )
 SINK_POINTS = ("sink placed", "snapshot written", "part in place", "segment delivered")
-POINTS = (*EPOCH_POINTS, *SINK_POINTS)
+VIEW_POINTS = ("views computed", "view filled", "view advanced", "tick computed", "tick committed")
+POINTS = (*EPOCH_POINTS, *SINK_POINTS, *VIEW_POINTS)
 
 _actions: dict[str, Callable[[], None]] = {}
 

@@ -23,8 +23,8 @@ STATUS = pa.schema(
 
 
 def status(catalog: Catalog) -> pa.Table:
-    """Sources with what they have committed, sinks with how many epochs they lag, and who runs the home."""
-    return table_of(STATUS, [*_sources(catalog), *_sinks(catalog), *_driver(catalog)])
+    """Sources with what they have committed, views, sinks with how many epochs they lag, and who runs the home."""
+    return table_of(STATUS, [*_sources(catalog), *_views(catalog), *_sinks(catalog), *_driver(catalog)])
 
 
 def _sources(catalog: Catalog) -> Iterator[tuple[object, ...]]:
@@ -38,11 +38,19 @@ def _sources(catalog: Catalog) -> Iterator[tuple[object, ...]]:
         yield "source", source.name, state, source.version, totals.epochs, totals.rows, waiting, None, detail
 
 
+def _views(catalog: Catalog) -> Iterator[tuple[object, ...]]:
+    for view in catalog.views():
+        detail = view.problem or f"from {', '.join(relation for relation, _ in view.reads)}"
+        yield "view", view.name, view.state, None, None, None, catalog.refused(view.id), None, detail
+
+
 def _sinks(catalog: Catalog) -> Iterator[tuple[object, ...]]:
     for sink in catalog.sinks():
-        source = catalog.source(sink.relation)
+        source, view = catalog.source(sink.relation), catalog.view(sink.relation)
         behind = catalog.epochs(source.id, sink.progress) if source is not None else ()
         lag = sum(epoch.segment is not None for epoch in behind)
+        if view is not None:
+            lag = sum(each.rows > 0 for each in catalog.advances(view.id, sink.progress))
         yield "sink", sink.name, sink.state, None, None, None, None, lag, sink.problem or f"from {sink.relation}"
 
 

@@ -76,14 +76,21 @@ def written_now(name: str, query: str, sources: Sequence[SourceRecord], views: S
 
 
 def replacements(
-    put: PutView, old: ViewRecord, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]
+    put: PutView,
+    old: ViewRecord,
+    sources: Sequence[SourceRecord],
+    views: Sequence[ViewRecord],
+    has_refused: bool = False,
 ) -> tuple[PutView, ...]:
-    """The view that takes the place of `old`, and anew every view above it: what these keep was made of its rows."""
+    """The view that takes the place of `old`, and anew every view above it: what these keep was made of its rows.
+
+    `has_refused`: an expression of the old one has failed on rows, which its state lacks.
+    """
     before = view_plan(old.name, old.query, sources, views, old.written)
     after = view_plan(put.name, put.query, sources, views, put.written)
     is_alike = (put.options, put.emit) == (old.options, old.emit) and strategy_of(put.emit).kind is Kind.CHANGES
     # A window has emitted rows at times that its state alone does not tell.
-    is_kept = old.state == LIVE and is_alike and before.window is None and after.window is None
+    is_kept = old.state == LIVE and not has_refused and is_alike and before.window is None and after.window is None
     found = [replace(put, keeps_state=is_kept and keeps_state(before, after))]
     present = [replace(old, query=put.query, written=put.written) if view.id == old.id else view for view in views]
     for view in above(old.name, views):

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
@@ -33,8 +33,9 @@ from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
 from laminae.spark.tables import dead_letter_records
+from laminae.spark.views.job import NOTHING, Outcome
 from laminae.spark.views.keyed import PLACED, judged, placed, source_table_state
-from laminae.spark.views.run import NOTHING, EpochViews, Outcome, ViewRunner
+from laminae.spark.views.run import EpochViews, ExpressionFailed, ViewRunner
 from laminae.spark.views.weights import weights_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from laminae.engine.engine import Engine
     from laminae.spark.storage import Storage
 
+_Rows = TypeVar("_Rows", "DataFrame", QuickRows)
 # Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
 MOST_ROUNDS = 5
 
@@ -152,6 +154,7 @@ class EpochRunner:
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
             needs_more = views.table is not None or views.weights is not None
+<<<<<<< HEAD
             for way in () if needs_more else memory.ways(batch_id):
                 rows = log.chunked_rows if way is Way.CHUNKED else log.quick_rows
                 quick = rows(spark, span, plan.table)
@@ -160,8 +163,16 @@ class EpochRunner:
                     if not written.has_errors:
                         return self._commit(plan, None, written)
                     memory.look_closer(batch_id, than=way)
+=======
+            quick = None if needs_more or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
+            if quick is not None:
+                written = self._carefully(self._write_quickly, plan, quick, views)
+                if not written.has_errors:
+                    return self._commit(plan, None, written)
+                memory.look_closer(batch_id)
+>>>>>>> main
             decoded = _judged(log.decoded(spark, span, plan.table), views)
-            written = self._write_rows(plan, decoded.records, views)
+            written = self._carefully(self._write_rows, plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
             if not rounds_left or not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
@@ -195,7 +206,7 @@ class EpochRunner:
             views = self._views(spark, source, microseconds_of(self.clock()))
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
             decoded = _judged(again, views).records
-            written = self._write_rows(plan, decoded, views)
+            written = self._carefully(self._write_rows, plan, decoded, views)
             number = self._commit(plan, decoded, written)
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
@@ -217,6 +228,16 @@ class EpochRunner:
         place = runner.place(spark, time) if states or table is not None else None
         weights = weights_of(source, self.catalog.versions(source.id)) if is_retract(source) else None
         return EpochViews(runner, spark, source.name, states, place, table, weights)
+
+    def _carefully(
+        self, write: Callable[[EpochPlan, _Rows, EpochViews], Written], plan: EpochPlan, rows: _Rows, views: EpochViews
+    ) -> Written:
+        """Write, and once more with rows set aside where an expression of a view fails on some."""
+        try:
+            return write(plan, rows, views)
+        except ExpressionFailed:
+            # What a failed job has observed is not all there is to see, so nothing of it is kept.
+            return write(plan, rows, replace(views, is_guarded=True))
 
     def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
         """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
@@ -253,7 +274,7 @@ class EpochRunner:
             faults.reach("rows written")
             return None, counted, NOTHING
         segment, count = None, None
-        if plan.has_readers or views.reads > 1:
+        if plan.has_readers or views.reads > 1 or views.is_guarded:
             segment = self.storage.new_segment(plan.source.id, "segments")
             path = self.storage.path(segment)
             rows.write.mode("errorifexists").parquet(path)

@@ -22,10 +22,11 @@ from laminae.spark.repair import repair
 from laminae.spark.savepoints import restore
 from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
-from laminae.spark.tables import dead_letters, source_table
+from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.late import late_rows
 from laminae.spark.views.reading import changelog, table_of
+from laminae.spark.views.refused import all_dead_letters
 from laminae.spark.views.tasks import TIMESTAMP
 from laminae.views.kernels.changelog import OP, WEIGHT
 
@@ -118,7 +119,7 @@ class Runtime:
             pipeline.stop()
 
     def dead_letters(self, source: str) -> DataFrame:
-        found = dead_letters(self.spark, self.catalog, self.storage)
+        found = all_dead_letters(self.spark, self.catalog, self.storage)
         return found.where(F.col("source_name") == source).drop("source_name")
 
     def changes(self, view: ViewRecord, since: int) -> pa.Table:
@@ -166,7 +167,7 @@ class Runtime:
         if schema.casefold() != CATALOG:
             return source_table(self.spark, self.catalog, self.storage, self.engine.source(name))
         if name.casefold() == "dead_letters":
-            return dead_letters(self.spark, self.catalog, self.storage)
+            return all_dead_letters(self.spark, self.catalog, self.storage)
         if name.casefold() == "late_rows":
             return late_rows(self.spark, self.catalog, self.storage)
         return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))

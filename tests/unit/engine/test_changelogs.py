@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import laminae as lm
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, check_changelog
-from laminae.errors import InvalidOption, InvalidSchema
+from laminae.errors import DependentsExist, InvalidOption, InvalidSchema
 from tests.support.build import col
 
 KEY, NAME, GONE, WEIGHT = (
@@ -60,3 +61,25 @@ def test_names_and_columns_that_events_leave_no_room_for():
     with pytest.raises(InvalidSchema, match="cannot be NOT NULL"):
         check_changelog("s", pa.schema([KEY, NAME.with_nullable(False)]), (("changelog", "debezium"),), (1,))
     assert changelog_of((("format", "debezium-json"),)) == DEBEZIUM
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "column", "user"),
+    [
+        ("PRIMARY KEY (id)", "changelog = 'upsert', sequence_by = 'w'", "w", "sequence_by"),
+        ("PRIMARY KEY (id)", "changelog = 'upsert', deleted_by = 'gone'", "gone", "deleted_by"),
+        (None, "changelog = 'retract', weight_field = 'w'", "w", "weight_field"),
+        (None, "changelog = 'retract', op_field = 'name'", "name", "op_field"),
+    ],
+)
+def test_a_column_that_an_option_names_cannot_be_dropped_whatever_it_is_called_now(
+    tmp_path, columns, options, column, user
+):
+    with lm.connect(str(tmp_path)) as db:
+        listed = ", ".join(filter(None, ["id BIGINT, name STRING, gone BOOLEAN, w BIGINT, other INT", columns]))
+        db.sql(f"CREATE SOURCE s ({listed}) WITH ({options})")
+        db.sql(f"ALTER SOURCE s RENAME COLUMN {column} TO renamed")
+        with pytest.raises(DependentsExist, match=f"the option {user} of s"):
+            db.sql("ALTER SOURCE s DROP COLUMN renamed")
+        db.sql("ALTER SOURCE s DROP COLUMN other")
+        assert "renamed" in db.schema("s").names

@@ -21,7 +21,8 @@ from laminae.errors import CatalogUnavailable, ConcurrentChange, LaminaeError, L
 from laminae.spark.instants import microseconds_of
 from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of
 from laminae.spark.views.run import ViewRunner, is_of_the_query, with_weight
-from laminae.spark.views.tree import view_state, view_table
+from laminae.spark.views.tables import view_table
+from laminae.spark.views.tree import view_state
 from laminae.views.identity import operator_id, stateful
 from laminae.views.operators import Read, ViewPlan
 
@@ -74,7 +75,7 @@ class Advancer:
         source = self._source_below(view)
         try:
             if view.former is not None and view.applied:
-                self._adopt(spark, view, view.former)
+                view = self._adopted(spark, view, view.former)
             if view.applied < (last := self.catalog.last_epoch()):
                 self._step(spark, view, last, view.state)
             with self.between_epochs(source.id):
@@ -113,6 +114,22 @@ class Advancer:
         done = SetViewState(view.id, state, None, until, if_there=True)
         self._commit([NextEpoch(), *outcome.updates, done])
         faults.reach("view advanced")
+
+    def _adopted(self, spark: SparkSession, view: ViewRecord, former: int) -> ViewRecord:
+        """The view, with the state of the one that it replaced if that can be; else it begins from nothing.
+
+        State lacks the rows that were set aside because of an expression that the new view may not have any more.
+        """
+        if not self.catalog.refused(former):
+            try:
+                self._adopt(spark, view, former)
+            except PySparkException as problem:
+                if not is_of_the_query(problem):
+                    raise
+            else:
+                return view
+        self._commit([SetViewState(view.id, view.state, None, applied=0)])
+        return replace(view, applied=0)
 
     def _adopt(self, spark: SparkSession, view: ViewRecord, former: int) -> None:
         """Go on with the state of the view that this one replaced, and emit what it comes to as new rows.

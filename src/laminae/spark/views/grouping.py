@@ -17,6 +17,8 @@ from laminae.spark.views.tasks import SHARD
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.views.accumulation import aggregate_of, argument_of
 from laminae.views.kernels.aggregates import (
+    HIGH,
+    SHORT,
     SLOT,
     Aggregate,
     DecimalTotal,
@@ -83,17 +85,23 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
         frame = frame.selectExpr("*", f"inline(array({rows}))")
         frame = frame.where(f"{SLOT} = 0 OR NOT ({_is_nothing(valued)})")
     notes = [NOTE] if has_notes else []
-    sums = [F.expr(sql).alias(name) for name, sql in _sums(aggregate, bool(valued))]
+    added_up = list(_sums(aggregate, bool(valued), types))
+    sums = [F.expr(sql).alias(name) for name, sql in added_up]
     added = frame.groupBy(*map(quoted, keys), *slots, *notes).agg(*sums)
     hashed = ", ".join(quoted(name) for name in keys)
     own = (
-        [f"xxhash64({hashed}) AS {HASH}", f"CAST(pmod(hash({hashed}), {shards}) AS INT) AS {SHARD}"]
+        [f"{hash_of(hashed)} AS {HASH}", f"CAST(pmod(hash({hashed}), {shards}) AS INT) AS {SHARD}"]
         if keys
         else [f"{GLOBAL_HASH}L AS {HASH}", f"0 AS {SHARD}"]
     )
     declared = [f"CAST({quoted(name)} AS {types[name].simpleString()}) AS {quoted(name)}" for name in keys]
-    rest = [quoted(name) for name in [*slots, *notes, *(name for name, _ in _sums(aggregate, bool(valued)))]]
+    rest = [quoted(name) for name in [*slots, *notes, *(name for name, _ in added_up)]]
     return added.selectExpr(*own, *declared, *rest)
+
+
+def hash_of(keys: str) -> str:
+    """The hash by which a group is found in its trace, which then looks at the keys themselves."""
+    return f"xxhash64({keys})"
 
 
 def canonical_key(column: str, kind: spark.DataType) -> str:
@@ -108,7 +116,7 @@ def canonical_key(column: str, kind: spark.DataType) -> str:
     return column
 
 
-def _sums(aggregate: Aggregate, has_slots: bool) -> Iterator[tuple[str, str]]:
+def _sums(aggregate: Aggregate, has_slots: bool, types: Mapping[str, spark.DataType]) -> Iterator[tuple[str, str]]:
     """The columns that the JVM adds up. Those of the linear rows are zero on the rows of a slot."""
     yield WEIGHT, f"COALESCE(SUM({W}), 0L)"
     is_linear = f"{SLOT} = 0 AND " if has_slots else ""
@@ -123,7 +131,14 @@ def _sums(aggregate: Aggregate, has_slots: bool) -> Iterator[tuple[str, str]]:
                 yield f"{name}_hi", f"COALESCE(SUM(shiftright({wide}, 32) * {W}), 0L)"
                 yield f"{name}_lo", f"COALESCE(SUM(({wide} & {LOW}L) * {W}), 0L)"
             case DecimalTotal(scale=scale):
-                product = _weighted(value, scale)
+                kind, low = types[argument_of(found)], value
+                if isinstance(kind, spark.DecimalType) and kind.precision > SHORT:
+                    exact = f"CAST({value} AS DECIMAL(38, {scale}))"
+                    unit = f"CAST('1E{HIGH - scale}' AS DECIMAL(38, {scale}))"
+                    high, low = f"CAST({exact} div {unit} AS DECIMAL(19, 0)) * {W}", f"({exact} % {unit})"
+                    linear = f"CASE WHEN {is_linear}TRUE THEN {high} END" if has_slots else high
+                    yield f"{name}_high", f"CAST(SUM({linear}) AS DECIMAL(38, 0))"
+                product = _weighted(low, scale)
                 linear = f"CASE WHEN {is_linear}TRUE THEN {product} END" if has_slots else product
                 yield f"{name}_sum", f"SUM({linear})"
             case FloatTotal():

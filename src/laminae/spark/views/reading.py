@@ -14,8 +14,9 @@ from laminae.spark.logs.numbered import literal_path
 from laminae.spark.tables import source_changes, source_table
 from laminae.spark.types import spark_schema
 from laminae.spark.views.run import ViewRunner, with_weight
+from laminae.spark.views.tables import held_rows, view_table
 from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import NEVER, WINDOW_END, held_rows, view_table
+from laminae.spark.views.tree import NEVER, WINDOW_END
 from laminae.views.emission import Kind
 from laminae.views.kernels.changelog import OP, WEIGHT
 from laminae.views.operators import reads_in

@@ -1,44 +1,37 @@
-"""The views of an epoch: one Spark job for all of them, and what it asks the catalog to commit with the epoch."""
+"""The views of an epoch: planned from the catalog, run in one job, and again with care if an expression fails."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.catalog.updates import AdvanceOwner, PutSetting, SetViewState
+from laminae.catalog.updates import PutSetting
 from laminae.engine.definitions import view_plan
 from laminae.engine.options import VIEW_OPTIONS, duration, option
-from laminae.engine.view_order import FAILED, WAITING, above, live_above
+from laminae.engine.view_order import above, live_above
 from laminae.engine.watermarks import idle_sources, watermark_of
-from laminae.spark.types import arrow_schema
+from laminae.spark.views.job import NOTHING, Outcome, ViewJob, readers
 from laminae.spark.views.keyed import advance_table
-from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
-from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import Place, ViewState, emitted, late_rows, view_delta, view_state
+from laminae.spark.views.notes import FailureNote
+from laminae.spark.views.tree import Place, ViewState, view_state
 from laminae.trace.spec import WEIGHT
 from laminae.views.emission import strategy_of
-from laminae.views.kernels.changelog import OP
 from laminae.views.operators import reads_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
-    from laminae.catalog.updates import CatalogUpdate
     from laminae.spark.storage import Storage
     from laminae.spark.views.keyed import SourceTable
-    from laminae.spark.views.notes import Note
     from laminae.spark.views.tree import Relations
     from laminae.spark.views.weights import Weights
     from laminae.views.operators import ViewPlan
@@ -48,30 +41,10 @@ QUERY_FAILED = "QUERY_FAILED"
 # Data exceptions, and queries that cannot be analysed.
 EXPRESSION_STATES = ("22", "42")
 MOST_SHARDS = 64
-# What the plans of views rest on, whatever the session of the user says.
-_OWN = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an epoch does to views: updates of its commit, and the views that could not take it."""
-
-    updates: tuple[CatalogUpdate, ...] = ()
-    failures: tuple[FailureNote, ...] = ()
-
-
-NOTHING = Outcome()
-
-
-@dataclass(frozen=True, slots=True)
-class LateRows:
-    """Rows that came too late for every window they belong to, and the directories that hold them."""
-
-    rows: int = 0
-    files: tuple[str, ...] = ()
+class ExpressionFailed(Exception):
+    """The query of a view cannot be computed of some rows, or of any. Its cause says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +58,13 @@ class EpochViews:
     place: Place | None
     table: SourceTable | None = None
     weights: Weights | None = None
+    is_guarded: bool = False
+    """Rows on which an expression fails are set aside; else `run` says ExpressionFailed."""
 
     @property
     def reads(self) -> int:
         """How often the rows of the source are read."""
-        return len(_readers(self.source, self.states))
+        return len(readers(self.source, self.states))
 
     def run_table(self, placed: DataFrame) -> Outcome:
         """The records of a source that keeps a table: first through that, and its changes through the views."""
@@ -106,7 +81,9 @@ class EpochViews:
         if self.place is None:
             return NOTHING
         changes = with_weight(rows) if self.weights is None else self.weights.changes(rows)
-        return self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)
+        job = ViewJob(self.runner.catalog, self.runner.storage, self.place)
+        run = self.runner.guarded if self.is_guarded else self.runner.attempt
+        return run(self.spark, job, self.states, {self.source.casefold(): changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +115,8 @@ class ViewRunner:
         strategy = strategy_of(view.emit)
         emission = None if strategy.is_immediate else self.catalog.last_emission(view.id, until)
         bound = None if emission is None else emission[1]
-        return replace(found, strategy=strategy, bound=bound, closed=self._closed(view, plan, sources, views))
+        closed, has_refused = self._closed(view, plan, sources, views), self.catalog.refused(view.id) > 0
+        return replace(found, strategy=strategy, bound=bound, closed=closed, has_refused=has_refused)
 
     def watermark(
         self,
@@ -179,21 +157,36 @@ class ViewRunner:
     ) -> Outcome:
         """One job. `spark` is a session of our own: how its plans shuffle is set here.
 
-        `released` is what a view had held back, as changes; the others read it. A view whose expressions cannot be
-        computed is failed alone.
+        `released` is what a view had held back, as changes; the others read it. A row on which an expression fails is
+        set aside; a view that cannot be computed for all that is failed alone.
         """
+        job = ViewJob(self.catalog, self.storage, place, released=released)
         try:
-            return self._job(spark, states, deltas, place, released)
-        except PySparkException as problem:
-            if released is not None or not states or not is_of_the_query(problem):
-                raise
-            return self._apart(spark, states, deltas, place)
+            return self.attempt(spark, job, states, deltas)
+        except ExpressionFailed:
+            return self.guarded(spark, job, states, deltas)
 
-    def _apart(self, spark: SparkSession, states: Sequence[ViewState], deltas: Relations, place: Place) -> Outcome:
-        """Find out which views cannot be computed; the others are."""
+    def attempt(self, spark: SparkSession, job: ViewJob, states: Sequence[ViewState], deltas: Relations) -> Outcome:
+        """ExpressionFailed when the query of a view cannot be computed of these rows."""
+        try:
+            return job.run(spark, states, deltas)
+        except PySparkException as problem:
+            if is_of_the_query(problem):
+                raise ExpressionFailed from problem
+            raise
+
+    def guarded(self, spark: SparkSession, job: ViewJob, states: Sequence[ViewState], deltas: Relations) -> Outcome:
+        """All views with rows set aside; where that fails too, those that cannot be computed are found."""
+        job = replace(job, is_guarded=True)
         for delta in deltas.values():
             # What is wrong with the rows themselves is no fault of a view, and raised.
             delta.write.format("noop").mode("overwrite").save()
+        try:
+            return self.attempt(spark, job, states, deltas)
+        except ExpressionFailed:
+            return self._apart(spark, job, states, deltas)
+
+    def _apart(self, spark: SparkSession, job: ViewJob, states: Sequence[ViewState], deltas: Relations) -> Outcome:
         good: list[ViewState] = []
         failures: list[tuple[ViewState, FailureNote]] = []
         out = set[str]()
@@ -203,98 +196,19 @@ class ViewRunner:
                 out.add(name)
                 continue
             try:
-                self._job(spark, [*good, state], deltas, place)
-            except PySparkException as problem:
-                if not is_of_the_query(problem):
-                    raise
+                self.attempt(spark, job, [*good, state], deltas)
+            except ExpressionFailed as problem:
                 out.add(name)
-                failures.append((state, FailureNote(state.owner, QUERY_FAILED, str(problem).partition("\n")[0])))
+                told = str(problem.__cause__).partition("\n")[0]
+                failures.append((state, FailureNote(state.owner, QUERY_FAILED, told)))
             else:
                 good.append(state)
-        found = self._job(spark, good, deltas, place) if good else NOTHING
+        found = job.run(spark, good, deltas) if good or job.released is not None else NOTHING
         views = self.catalog.views()
         stopped = [
-            update for state, failure in failures for update in self._stopped(failure, state, above(state.name, views))
+            update for state, failure in failures for update in job.stopped(failure, state, above(state.name, views))
         ]
         return Outcome((*found.updates, *stopped), (*found.failures, *(failure for _, failure in failures)))
-
-    def _job(
-        self,
-        spark: SparkSession,
-        states: Sequence[ViewState],
-        deltas: Relations,
-        place: Place,
-        released: tuple[ViewState, DataFrame] | None = None,
-    ) -> Outcome:
-        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(place.shards)}.items():
-            spark.conf.set(name, value)
-        relations, made = dict(deltas), dict[int, DataFrame]()
-        kept: list[DataFrame] = []
-        if released is not None:
-            states = [released[0], *states]
-        for state in states:
-            directory = self.storage.new_segment(state.owner, "changes")
-            if released is not None and state is released[0]:
-                frame: DataFrame | None = emitted(state, released[1], place, directory)
-            else:
-                frame = view_delta(state, relations, place, directory)
-            if frame is None:
-                continue
-            if len(_readers(state.name, states)) > 1:
-                frame = frame.persist()
-                kept.append(frame)
-            made[state.owner] = frame
-            relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
-        try:
-            notes = _collected([made[s.owner] for s in states if s.owner in made and not _readers(s.name, states)])
-        finally:
-            for frame in kept:
-                frame.unpersist()
-        late = {note.owner for note in notes if isinstance(note, LateNote)}
-        found = {state.owner: self._late(state, relations, place) for state in states if state.owner in late}
-        return self._outcome(states, made, notes, found)
-
-    def _late(self, state: ViewState, deltas: Relations, place: Place) -> LateRows:
-        """A second, small job, only for epochs that have some."""
-        rows = late_rows(state, deltas, place)
-        if rows is None:
-            return LateRows()
-        segment = self.storage.new_segment(state.owner, "late")
-        rows.write.mode("errorifexists").parquet(self.storage.path(segment))
-        self.storage.sync(segment)
-        count = self.storage.rows(segment)
-        return LateRows(count, (segment,) if count else ())
-
-    def _outcome(
-        self,
-        states: Sequence[ViewState],
-        made: Mapping[int, DataFrame],
-        notes: Iterable[Note],
-        late: Mapping[int, LateRows],
-    ) -> Outcome:
-        by_owner: defaultdict[int, list[Note]] = defaultdict(list)
-        for note in notes:
-            by_owner[note.owner].append(note)
-        failures = {note.owner: note for found in by_owner.values() for note in found if isinstance(note, FailureNote)}
-        updates: list[CatalogUpdate] = []
-        views = self.catalog.views()
-        stopped = set(failures)
-        for state in states:
-            if state.owner in failures:
-                waiting = [view for view in above(state.name, views) if view.id not in failures]
-                stopped |= {view.id for view in waiting}
-                updates += self._stopped(failures[state.owner], state, waiting)
-            elif state.owner in made and state.owner not in stopped:
-                found = late.get(state.owner, LateRows())
-                updates += _advanced(state, made[state.owner], by_owner[state.owner], found)
-        return Outcome(tuple(updates), tuple(failures.values()))
-
-    def _stopped(self, failure: FailureNote, state: ViewState, waiting: Sequence[ViewRecord]) -> list[CatalogUpdate]:
-        """A view that cannot take an epoch stays at the one before, and those that read it with it."""
-        last = self.catalog.last_epoch()
-        own = SetViewState(state.owner, FAILED, failure.problem, last, if_there=True)
-        told = f"it waits for {state.name}"
-        return [own, *(SetViewState(view.id, WAITING, told, last, if_there=True) for view in waiting)]
 
 
 def is_of_the_query(problem: PySparkException) -> bool:
@@ -305,44 +219,6 @@ def is_of_the_query(problem: PySparkException) -> bool:
 def lateness_of(view: ViewRecord) -> int:
     """How long after its end a window takes corrections, in microseconds."""
     return duration(option(view.options, "allowed_lateness", VIEW_OPTIONS) or "0 seconds") // timedelta(microseconds=1)
-
-
-def _advanced(state: ViewState, frame: DataFrame, notes: Sequence[Note], late: LateRows) -> list[CatalogUpdate]:
-    kept = [note for note in notes if isinstance(note, StateNote)]
-    changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
-    shards = [(note.operator, note.shard) for note in kept]
-    if len(set(shards)) != len(shards):
-        raise AssertionError(f"a shard of view {state.name} was computed in two tasks: {sorted(shards)}")
-    if not kept and not changes and not late.rows:
-        return []
-    return [
-        AdvanceOwner(
-            owner_id=state.owner,
-            name=state.name,
-            expected=state.expected,
-            manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
-            files=tuple(note.file for note in changes),
-            rows=sum(note.rows for note in changes),
-            schema=arrow_schema(frame.drop(NOTE).schema),
-            anomalies=sum(note.anomalies - note.recovered for note in kept),
-            dropped=sum(note.dropped for note in kept),
-            late=late.rows,
-            late_files=late.files,
-        )
-    ]
-
-
-def _readers(relation: str, states: Sequence[ViewState]) -> list[ViewState]:
-    name = relation.casefold()
-    return [other for other in states for read in reads_in(other.plan.root) if read.relation.casefold() == name]
-
-
-def _collected(frames: Sequence[DataFrame]) -> tuple[Note, ...]:
-    """The notes of all frames; those that came by two ways are one."""
-    if not frames:
-        return ()
-    notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
-    return tuple(note_of(text) for text in dict.fromkeys(row[NOTE] for row in notes.collect()))
 
 
 def with_weight(rows: DataFrame, weight: int = 1) -> DataFrame:

@@ -16,7 +16,8 @@ from laminae.engine.watermarks import sources_below
 from laminae.spark.instants import microseconds_of
 from laminae.spark.views.reading import relation_table, relations_of
 from laminae.spark.views.run import ViewRunner, lateness_of, with_weight
-from laminae.spark.views.tree import NEVER, held_rows, net_change, view_table
+from laminae.spark.views.tables import held_rows, net_change, view_table
+from laminae.spark.views.tree import NEVER
 from laminae.views.emission import Kind, bound_of, strategy_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The operator tree of a view as Spark plans: over deltas in an epoch, and as a table when somebody asks for its rows.
+"""The operator tree of a view as Spark plans over the deltas of an epoch; `tables` has it as a table.
 
 A delta has the operator's columns, `_weight`, and behind a stateful operator `_note` (see `notes`).
 """
@@ -16,20 +16,20 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.spark.types import arrow_type, spark_schema
 from laminae.spark.views.grouping import aggregate_over, grouped
+from laminae.spark.views.guard import Guard
 from laminae.spark.views.notes import NOTE
-from laminae.spark.views.tasks import AggregateShard, Closed, Emit, EmitStage, Held, ShardRows, out_schema
+from laminae.spark.views.tasks import AggregateShard, Closed, Emit, EmitStage, Held, out_schema
 from laminae.trace.spec import WEIGHT
 from laminae.views.emission import Kind, Strategy
-from laminae.views.identity import operator_id, stateful
+from laminae.views.identity import operator_id
 from laminae.views.kernels.changelog import OP
 from laminae.views.kernels.distinct import distinct
 from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
 from laminae.views.planner import quoted
+from laminae.views.wording import mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import SparkSession
 
     from laminae.catalog.model import ManifestRecord
     from laminae.views.kernels.aggregates import Aggregate
@@ -55,6 +55,11 @@ class ViewState:
     """Up to which end of a window, or which tick, it has emitted what it held back."""
     closed: int | None = None
     """Windows that end at or before this take nothing any more."""
+    has_refused: bool = False
+    """Whether its expressions have failed on rows: whoever reads it leaves these out as its epochs did."""
+
+    def guard(self) -> Guard | None:
+        return Guard() if self.has_refused else None
 
     def held(self) -> Held:
         if self.strategy.kind is Kind.ON_UPDATE:
@@ -82,7 +87,9 @@ class Place:
     time: int
 
 
-def view_delta(view: ViewState, deltas: Relations, place: Place, directory: str) -> DataFrame | None:
+def view_delta(
+    view: ViewState, deltas: Relations, place: Place, directory: str, guard: Guard | None = None
+) -> DataFrame | None:
     """What an epoch changes of a view, written to `directory` as it passes; None when it reads nothing of the epoch."""
     root, window = view.plan.root, view.plan.window
     emit = Emit(
@@ -95,7 +102,7 @@ def view_delta(view: ViewState, deltas: Relations, place: Place, directory: str)
         window_end=None if window is None else WINDOW_END,
         held=view.held(),
     )
-    building = _Deltas(view, deltas, place)
+    building = Deltas(view, deltas, place, guard)
     fused = _plain_columns(root)
     if isinstance(root, Linear) and fused is not None and isinstance(root.input, GroupBy):
         end = None if window is None else window.end
@@ -109,28 +116,10 @@ def view_delta(view: ViewState, deltas: Relations, place: Place, directory: str)
     frame = building.delta(root)
     if frame is None:
         return None
-    fields = tuple(_fields(frame))
+    fields = tuple(fields_of(frame))
     stage = EmitStage(emit, tuple(each for each in fields if each.name not in (WEIGHT, NOTE)))
     shown = [each for each in stage.fields if each.name != WINDOW_END]
     return frame.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
-
-
-def view_table(spark: SparkSession, view: ViewState, tables: Relations, place: Place) -> DataFrame:
-    """The rows that a view has in this state. Relations are read only where no state stands before them."""
-    return _Tables(spark, view, tables, place).table(view.plan.root)
-
-
-def held_rows(
-    spark: SparkSession, view: ViewState, tables: Relations, place: Place, after: int, until: int
-) -> DataFrame:
-    """The rows of windows that end after one time and at or before another, with the end as `_window_end`."""
-    root, window = view.plan.root, view.plan.window
-    if window is None or not isinstance(root, Linear) or window.end not in root.input.columns:
-        raise AssertionError(f"the rows of view {view.name} have no window")
-    wider = replace(root, expressions=(*root.expressions, Named(WINDOW_END, quoted(window.end))))
-    found = _Tables(spark, view, tables, place).table(wider)
-    end = F.unix_micros(F.col(WINDOW_END).cast("timestamp"))
-    return found.where((end > after) & (end <= until))
 
 
 def emitted(view: ViewState, rows: DataFrame, place: Place, directory: str) -> DataFrame:
@@ -145,48 +134,38 @@ def emitted(view: ViewState, rows: DataFrame, place: Place, directory: str) -> D
         window_end=WINDOW_END if WINDOW_END in rows.columns else None,
         held=Held(leaves_out_old=view.strategy.kind is Kind.ON_UPDATE),
     )
-    stage = EmitStage(emit, tuple(each for each in _fields(rows) if each.name not in (WEIGHT, NOTE)))
+    stage = EmitStage(emit, tuple(each for each in fields_of(rows) if each.name not in (WEIGHT, NOTE)))
     shown = [each for each in stage.fields if each.name != WINDOW_END]
     return rows.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
 
 
-def net_change(old: DataFrame, new: DataFrame, key: Sequence[str] | None) -> DataFrame:
-    """What to add and take away to come from one table to the other; of a key the old row first."""
-    names = [quoted(name) for name in new.columns]
-    both = new.withColumn(WEIGHT, F.lit(1)).unionAll(old.select(*names).withColumn(WEIGHT, F.lit(-1)))
-    added = both.groupBy(*names).agg(F.sum(WEIGHT).cast("bigint").alias(WEIGHT)).where(f"{WEIGHT} <> 0")
-    if key is None:
-        return added
-    keys = [quoted(name) for name in key]
-    return added.repartition(*keys).sortWithinPartitions(*keys, WEIGHT) if keys else added.repartition(1).sort(WEIGHT)
-
-
 @dataclass(frozen=True, slots=True)
-class _Deltas:
+class Deltas:
     view: ViewState
     deltas: Relations
     place: Place
+    guard: Guard | None = None
 
-    def delta(self, operator: Operator) -> DataFrame | None:
+    def delta(self, operator: Operator, wanted: frozenset[str] | None = None) -> DataFrame | None:
         match operator:
             case Read(relation=relation):
                 found = self.deltas.get(relation.casefold())
                 return None if found is None else _selected(found, operator)
             case Linear(input=below):
-                frame = self.delta(below)
-                return None if frame is None else _linear(frame, operator)
+                frame = self.delta(below, read_by(operator, wanted))
+                return None if frame is None else linear(frame, operator, self.guard, wanted)
             case UnionAll(inputs=inputs):
                 parts = [part for part in map(self.delta, inputs) if part is not None]
-                return _union(parts, operator.columns) if parts else None
+                return union(parts, operator.columns) if parts else None
             case GroupBy() | Distinct():
                 return self.kept(operator, None)
 
     def kept(self, operator: GroupBy | Distinct, emit: Emit | None) -> DataFrame | None:
         """A stateful operator: added up by the JVM, then its kernel on each shard, which may emit as well."""
-        frame = self.delta(operator.input)
+        frame = self.delta(operator.input, read_by(operator, None))
         if frame is None:
             return None
-        aggregate = _aggregate(self.view.name, operator, frame)
+        aggregate = aggregate_in(self.view.name, operator, frame)
         name = operator_id(operator)
         stage = AggregateShard(
             aggregate,
@@ -197,7 +176,8 @@ class _Deltas:
             emit,
             self._closed(operator),
         )
-        return grouped(frame, aggregate, self.place.shards).mapInArrow(stage, spark_schema(stage.schema()))
+        found = grouped(frame, aggregate, self.place.shards).mapInArrow(stage, spark_schema(stage.schema()))
+        return found if self.guard is None else self.guard.keep(found)
 
     def _closed(self, operator: GroupBy | Distinct) -> Closed | None:
         window = self.view.plan.window
@@ -206,65 +186,30 @@ class _Deltas:
         return Closed(window.end, self.view.closed) if window.end in operator.keys else None
 
 
-def late_rows(view: ViewState, deltas: Relations, place: Place) -> DataFrame | None:
-    """Rows of which every window is closed: `window_end` of the last, `row` as JSON, `weight`. None: no rows to find.
-
-    Behind a stateful operator there are no rows of a source any more, only changes of a view.
-    """
-    group = next((each for each in stateful(view.plan.root) if isinstance(each, GroupBy)), None)
-    window = view.plan.window
-    if group is None or window is None or not isinstance(group.input, Linear) or stateful(group.input):
-        return None
-    before = group.input
-    rows = _Deltas(view, deltas, place).delta(before.input)
-    if rows is None:
-        return None
-    end = next(each.sql for each in before.expressions if each.name == window.end)
-    if before.condition is not None:
-        rows = rows.where(before.condition)
-    data = ", ".join(quoted(name) for name in before.input.columns)
-    marked = rows.selectExpr("*", f"to_json(struct({data})) AS _row", "monotonically_increasing_id() AS _id")
-    ends = marked.selectExpr(f"{end} AS _end", "_row", "_id", WEIGHT)
-    last = ends.groupBy("_id", "_row", WEIGHT).agg(F.max("_end").alias("window_end"))
-    late = last.where(F.col("window_end") <= F.timestamp_micros(F.lit(view.closed)))
-    return late.select("window_end", F.col("_row").alias("row"), F.col(WEIGHT).alias("weight"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    spark: SparkSession
-    view: ViewState
-    tables: Relations
-    place: Place
-
-    def table(self, operator: Operator) -> DataFrame:
-        match operator:
-            case Read(relation=relation):
-                return self.tables[relation.casefold()].selectExpr(*operator.selected)
-            case Linear(input=below):
-                return _linear(self.table(below), operator)
-            case UnionAll(inputs=inputs):
-                return _union([self.table(each) for each in inputs], operator.columns)
-            case GroupBy() | Distinct():
-                return self.kept(operator)
-
-    def kept(self, operator: GroupBy | Distinct) -> DataFrame:
-        # Only the types of what is below are needed: the rows are in the state.
-        aggregate = _aggregate(self.view.name, operator, self.table(operator.input))
-        name = operator_id(operator)
-        rows = ShardRows(aggregate, self.view.owner, name, self.place.home, self.view.manifests.get(name, {}))
-        shards = self.spark.range(0, self.place.shards, 1, self.place.shards)
-        return shards.mapInArrow(rows, spark_schema(rows.schema()))
-
-
-def _aggregate(view: str, operator: GroupBy | Distinct, frame: DataFrame) -> Aggregate:
+def aggregate_in(view: str, operator: GroupBy | Distinct, frame: DataFrame) -> Aggregate:
     if isinstance(operator, GroupBy):
         return aggregate_over(view, operator, frame)
     names = operator.columns
-    return distinct(view, [each for each in _fields(frame) if each.name in names])
+    return distinct(view, [each for each in fields_of(frame) if each.name in names])
 
 
-def _linear(frame: DataFrame, operator: Linear) -> DataFrame:
+def read_by(operator: Operator, wanted: frozenset[str] | None) -> frozenset[str] | None:
+    """The columns that an operator reads of its input so that these are there of itself, in lower case; None: all."""
+    match operator:
+        case Linear(expressions=expressions, condition=condition):
+            made = [each.sql for each in expressions if wanted is None or each.name.casefold() in wanted]
+            return mentioned(made if condition is None else [*made, condition])
+        case GroupBy(keys=keys, calls=calls):
+            return frozenset(name.casefold() for name in (*keys, *(call.argument or "" for call in calls)))
+    return None
+
+
+def linear(
+    frame: DataFrame, operator: Linear, guard: Guard | None = None, wanted: frozenset[str] | None = None
+) -> DataFrame:
+    is_plain = operator.condition is None and all(_is_column(each.sql, frame) for each in operator.expressions)
+    if guard is not None and not is_plain:
+        return guard.linear(frame, operator, wanted)
     has_notes, has_weight = NOTE in frame.columns, WEIGHT in frame.columns
     # Notes pass; what is computed of rows must not be computed of them.
     made = [
@@ -297,7 +242,7 @@ def _selected(frame: DataFrame, read: Read) -> DataFrame:
     return frame.selectExpr(*read.selected, *own)
 
 
-def _union(parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+def union(parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
     own = [name for name in (WEIGHT, NOTE) if any(name in part.columns for part in parts)]
     aligned = [
         part.select(
@@ -313,5 +258,5 @@ def _data(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name not in (OP, WEIGHT, NOTE)]
 
 
-def _fields(frame: DataFrame) -> list[pa.Field]:
+def fields_of(frame: DataFrame) -> list[pa.Field]:
     return [pa.field(each.name, arrow_type(each.dataType)) for each in frame.schema.fields]

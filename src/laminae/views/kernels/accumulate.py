@@ -16,6 +16,7 @@ from laminae.trace.compaction import append
 from laminae.trace.lookup import matches
 from laminae.trace.values import integers
 from laminae.views.kernels.aggregates import (
+    HIGH,
     Accumulator,
     Aggregate,
     DecimalTotal,
@@ -65,7 +66,7 @@ def accumulated(aggregate: Aggregate, slot: Slot) -> Accumulated:
             return _total(found, old, delta, _joined_halves(low, high))
         case DecimalTotal():
             _check_partial_sums(aggregate, found, delta)
-            return _total(found, old, delta, delta.decimal_sums(f"{found.id}_sum"))
+            return _total(found, old, delta, _decimal_change(found, delta))
         case FloatTotal():
             return _float_total(found, values_trace(aggregate, found), slot)
         case ValueSet():
@@ -88,6 +89,15 @@ def _total(
     count = _count(found, old, delta)
     columns = dict(zip(names, [pa.array(count), *to_columns(total)], strict=True))
     return Accumulated(columns, (count != 0) | ~total.is_zero())
+
+
+def _decimal_change(found: DecimalTotal, delta: Delta) -> WideInts:
+    change = delta.decimal_sums(f"{found.id}_sum")
+    if f"{found.id}_high" not in delta.table.column_names:
+        return change
+    # Twice, as a factor has 64 bits.
+    half = np.full(len(delta), 10 ** (HIGH // 2), dtype=np.int64)
+    return change + delta.decimal_sums(f"{found.id}_high").times(half).times(half)
 
 
 def _check_partial_sums(aggregate: Aggregate, found: DecimalTotal, delta: Delta) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SLOT, ROWS, GROUPS = "_slot", "_rows", "groups"
 PARTS = 3
+SHORT, HIGH = 28, 20
+"""Digits of decimals that are added up whole, and of the lower part of those that are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,11 @@ class IntegerTotal:
 
 @dataclass(frozen=True, slots=True)
 class DecimalTotal:
-    """Count and 192-bit sum of unscaled values. Delta: `{id}_n`, and `{id}_sum` as DECIMAL(38, scale)."""
+    """Count and 192-bit sum of unscaled values. Delta: `{id}_n`, and `{id}_sum` as DECIMAL(38, scale).
+
+    Values of more than `SHORT` digits come in two parts, lest the sum of an epoch be too long: what `HIGH` unscaled
+    units divide, as a whole number in `{id}_high`, and the remainder.
+    """
 
     id: str
     scale: int

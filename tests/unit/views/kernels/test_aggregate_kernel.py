@@ -143,6 +143,21 @@ def test_decimal_sums_beyond_128_bits_come_back(store):
     assert run(("a", large, 1)) == [("+I", 1, "a", large)]
 
 
+def test_long_decimals_come_in_two_parts(store):
+    run = Running(view(DecimalTotal("d", 2), (Function.SUM, pa.decimal128(38, 2))), store)
+    whole = [(("a",), {"d": Decimal("0.07")}, 2), (("b",), {"d": Decimal("-0.05")}, 1)]
+    delta = aggregate_delta(run.aggregate, whole)
+    high = pa.array([Decimal(5), Decimal(-3)], pa.decimal128(38, 0))
+    changes = step(run.aggregate, delta.append_column("d_high", high), Manifest(), store).changes.to_pylist()
+    assert {(row["k"], row["sum"]) for row in changes} == {
+        ("a", Decimal("5000000000000000000.14")),
+        ("b", Decimal("-3000000000000000000.05")),
+    }
+    high = pa.array([Decimal(2 * 10**18), Decimal(0)], pa.decimal128(38, 0))
+    with pytest.raises(AggregateOverflow, match=r"2000000000000000000000000000000000000\.14 for the key k = 'a'"):
+        step(run.aggregate, delta.append_column("d_high", high), Manifest(), store)
+
+
 def test_partial_decimal_sum_that_spark_could_not_hold_is_an_overflow(store):
     run = Running(view(DecimalTotal("d", 2), (Function.SUM, pa.decimal128(38, 2))), store)
     delta = aggregate_delta(run.aggregate, [(("a",), {"d": Decimal("1.00")}, 1), (("b",), {"d": None}, 1)])

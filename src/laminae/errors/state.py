@@ -1,0 +1,73 @@
+"""State that is carried over to a changed schema: rows, snapshots, and checkpoints of Spark queries."""
+
+from __future__ import annotations
+
+from laminae.errors.root import ErrorRow, LaminaeError
+
+
+class InvalidRowBytes(LaminaeError, ValueError):
+    code = "INVALID_ROW_BYTES"
+    row = ErrorRow(
+        "A state row cannot be read or written: {problem}",
+        "Check that the schema is the one the rows were written with.",
+    )
+
+
+class InvalidSnapshot(LaminaeError, ValueError):
+    code = "INVALID_SNAPSHOT"
+    row = ErrorRow(
+        "The snapshot of a serializer cannot be read: {problem}",
+        "Read it with the version of laminae that wrote it, or a newer one.",
+    )
+
+
+class CheckpointInvalid(LaminaeError):
+    code = "CHECKPOINT_INVALID"
+    row = ErrorRow("{checkpoint} cannot be read as the checkpoint of a stateful query: {problem}", "{advice}")
+
+
+class CheckpointInUse(LaminaeError):
+    code = "CHECKPOINT_IN_USE"
+    row = ErrorRow(
+        "A query is running on {checkpoint}: {evidence}",
+        "Stop the query, then try again; its state is carried over from the last committed batch.",
+    )
+
+
+class CheckpointExists(LaminaeError):
+    code = "CHECKPOINT_EXISTS"
+    row = ErrorRow(
+        "The target {checkpoint} exists already",
+        "Name a directory that does not exist yet; laminae never writes into a checkpoint that is there.",
+    )
+
+
+class InvalidQuery(LaminaeError):
+    code = "INVALID_QUERY"
+    row = ErrorRow("The query {query} cannot be used: {problem}", "{advice}")
+
+
+class StateRefused(LaminaeError):
+    """`reasons` are the values behind the text."""
+
+    code = "STATE_REFUSED"
+    row = ErrorRow(
+        "The state of {checkpoint} cannot be carried over to the new query:\n{reasons}",
+        "Do what stands behind each reason, or give the changed query a new checkpoint and let it begin anew.",
+    )
+
+
+class StateEvolutionDisabled(LaminaeError):
+    code = "STATE_EVOLUTION_DISABLED"
+    row = ErrorRow(
+        "The state of {checkpoint} must be migrated for the new query ({changes}), and that is not enabled",
+        "Set state.schema-evolution.enable = true (--enable on the command line, enable=True in Python).",
+    )
+
+
+class MigrationFailed(LaminaeError):
+    code = "MIGRATION_FAILED"
+    row = ErrorRow(
+        "The migration of {checkpoint} was given up: {problem}",
+        "The old checkpoint is as it was and the new one was not made; mend the cause and run it again.",
+    )

@@ -154,23 +154,14 @@ class EpochRunner:
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
             needs_more = views.table is not None or views.weights is not None
-<<<<<<< HEAD
             for way in () if needs_more else memory.ways(batch_id):
                 rows = log.chunked_rows if way is Way.CHUNKED else log.quick_rows
                 quick = rows(spark, span, plan.table)
                 if quick is not None:
-                    written = self._write_quickly(plan, quick, views)
+                    written = self._carefully(self._write_quickly, plan, quick, views)
                     if not written.has_errors:
                         return self._commit(plan, None, written)
                     memory.look_closer(batch_id, than=way)
-=======
-            quick = None if needs_more or memory.looks_closer(batch_id) else log.quick_rows(spark, span, plan.table)
-            if quick is not None:
-                written = self._carefully(self._write_quickly, plan, quick, views)
-                if not written.has_errors:
-                    return self._commit(plan, None, written)
-                memory.look_closer(batch_id)
->>>>>>> main
             decoded = _judged(log.decoded(spark, span, plan.table), views)
             written = self._carefully(self._write_rows, plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):

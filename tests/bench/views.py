@@ -204,13 +204,23 @@ def cdc(spark: SparkSession, orders: int, keys: int) -> DataFrame:
         "abs(xxhash64(id, 6)) % 1000 AS a1",
         "abs(xxhash64(id, 7)) % 1000 AS a2",
     )
-    events = order.selectExpr(
-        """inline(filter(array(
-            struct(k0 AS k, a0 AS amount, 1 AS w, t0 AS at, TRUE AS is_there),
-            struct(k0, a0, -1, t1, dice < 5), struct(k1, a1, 1, t1, dice < 5),
-            struct(k1, a1, -1, t2, dice < 2), struct(k1, a2, 1, t2, dice < 2),
-            struct(IF(dice < 5, k1, k0), IF(dice < 2, a2, IF(dice < 5, a1, a0)), -1, t2 + 0.01D,
-                   abs(xxhash64(id, 8)) % 5 = 0)
-        ), e -> e.is_there))"""
+    versions = (
+        ("k0", "a0", 1, "t0", "TRUE"),
+        ("k0", "a0", -1, "t1", "dice < 5"),
+        ("k1", "a1", 1, "t1", "dice < 5"),
+        ("k1", "a1", -1, "t2", "dice < 2"),
+        ("k1", "a2", 1, "t2", "dice < 2"),
+        (
+            "IF(dice < 5, k1, k0)",
+            "IF(dice < 2, a2, IF(dice < 5, a1, a0))",
+            -1,
+            "t2 + 0.01D",
+            "abs(xxhash64(id, 8)) % 5 = 0",
+        ),
     )
+    made = ", ".join(
+        f"named_struct('k', {k}, 'amount', {amount}, 'w', {w}, 'at', {at}, 'is_there', {is_there})"
+        for k, amount, w, at, is_there in versions
+    )
+    events = order.selectExpr(f"inline(filter(array({made}), e -> e.is_there))")
     return events.selectExpr("CAST(k AS BIGINT) AS k", "CAST(amount AS BIGINT) AS amount", "w", AT)

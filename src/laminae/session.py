@@ -21,7 +21,7 @@ from laminae.engine.status import status
 from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, UnknownObject
 from laminae.result import Result
 from laminae.schema.describe import describe_change
-from laminae.views.dependencies import parse_query, relations_of
+from laminae.views.dependencies import CHANGES, parse_query, relations_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,9 +150,11 @@ class Database:
         name = self._engine.source(source).name
         return Result(frame=self._on_spark().dead_letters(name))
 
-    def changes(self, view: str, since_epoch: int = 0) -> Result:
-        """What changed of a view after an epoch: `_epoch`, `_op`, `_weight`, `_timestamp`, and its columns."""
-        return Result(self._on_spark().changes(self._engine.view(view), since_epoch))
+    def changes(self, relation: str, since_epoch: int = 0) -> Result:
+        """What changed of a relation after an epoch: `_epoch`, `_op`, `_weight`, `_timestamp`, and its columns."""
+        source = self._catalog.source(relation)
+        found = self._on_spark().changes(source or self._engine.view(relation), since_epoch)
+        return Result(found) if isinstance(found, pa.Table) else Result(frame=found)
 
     def last_change(self, view: str) -> int:
         """The last epoch that did something to a view, 0 if none did. Needs no Spark: for whoever waits for changes."""
@@ -238,6 +240,9 @@ class Database:
             return PlanLine("read", f"{CATALOG}.{name.casefold()}", "from the catalog, without Spark")
         if schema.casefold() == CATALOG and name.casefold() in SPARK_RELATIONS:
             return PlanLine("read", f"{CATALOG}.{name.casefold()}", BY_SPARK)
+        if schema.casefold() == CHANGES:
+            self._engine.readable(name)
+            return PlanLine("read", f"changes of {name}", BY_SPARK)
         if schema:
             suggestion = f" ({CATALOG} has {', '.join((*RELATIONS, *SPARK_RELATIONS))})"
             raise UnknownObject(kind="relation", name=f"{schema}.{name}", suggestion=suggestion)

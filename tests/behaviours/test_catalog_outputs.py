@@ -25,6 +25,15 @@ def test_a_view_is_read_back_as_declared(catalog: Catalog) -> None:
     assert catalog.views() == (found,)
 
 
+def test_the_view_that_another_replaced_is_known_by_it(catalog: Catalog) -> None:
+    (old,) = catalog.commit([view("v", query="SELECT 1")]).ids
+    (new,) = catalog.commit([view("V", replaces=old, query="SELECT 2")]).ids
+    found = catalog.replaced(new)
+    assert found is not None
+    assert (found.id, found.query) == (old, "SELECT 1")
+    assert catalog.replaced(old) is None
+
+
 def test_replacing_a_view_gives_a_new_one_under_its_name(catalog: Catalog) -> None:
     (old,) = catalog.commit([view("v")]).ids
     (new,) = catalog.commit([view("V", replaces=old, query="SELECT 2")]).ids

@@ -110,6 +110,10 @@ class Catalog(Protocol):
         """The last epoch that did something to it, 0 if none did."""
         ...
 
+    def replaced(self, view_id: int) -> ViewRecord | None:
+        """The view whose place this one took by CREATE OR REPLACE, as it was; None when it took none."""
+        ...
+
     def refused(self, owner_id: int) -> int:
         """How many rows a view has set aside because an expression of it failed on them."""
         ...

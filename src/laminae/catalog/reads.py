@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
                      last_verdict, created_at, definition_seq, problem
               FROM sources WHERE dropped_at IS NULL"""
-_VIEWS = """SELECT id, name, query, emit, options, state, problem, reads, created_at, definition_seq, applied,
-                   written, former
-            FROM views WHERE dropped_at IS NULL"""
+_VIEW = """SELECT o.id, o.name, o.query, o.emit, o.options, o.state, o.problem, o.reads, o.created_at,
+                  o.definition_seq, o.applied, o.written, o.former FROM views o"""
+_VIEWS = f"{_VIEW} WHERE dropped_at IS NULL"
+# A view that is replaced is dropped by the commit that makes the other.
+_REPLACED = f"""{_VIEW} JOIN views v ON v.id = ? AND o.name_key = v.name_key AND o.dropped_at = v.created_at
+                AND o.id < v.id ORDER BY o.id DESC LIMIT 1"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
 _ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, late_files, refused,
@@ -188,6 +191,10 @@ class CatalogReads:
     @_reading
     def views(self) -> tuple[ViewRecord, ...]:
         return tuple(sorted(map(rows.view_record, self._driver.query(_VIEWS)), key=lambda view: view.name))
+
+    @_reading
+    def replaced(self, view_id: int) -> ViewRecord | None:
+        return next(map(rows.view_record, self._driver.query(_REPLACED, view_id)), None)
 
     @_reading
     def sink(self, name: str) -> SinkRecord | None:

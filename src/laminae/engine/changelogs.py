@@ -6,6 +6,7 @@ Options name columns as they were when they were given; a column is known by its
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,6 +30,17 @@ FIELDS = {
     "op_field": (RETRACT,),
 }
 """Options that name a column, with the changelogs that know them."""
+WEIGHTS = {
+    "+I": 1,
+    "-U": -1,
+    "+U": 1,
+    "-D": -1,
+    "insert": 1,
+    "update_preimage": -1,
+    "update_postimage": 1,
+    "delete": -1,
+}
+"""What each operation that a record may name does to its row."""
 DEBEZIUM_JSON = "debezium-json"
 EVENT_ORDER = "source.lsn"
 # What a changelog has beside the columns of the rows.
@@ -83,6 +95,23 @@ def option_columns(source: SourceRecord, history: Sequence[pa.Schema]) -> dict[i
     given = {name: value for name, value in source.options if name in names}
     found = {name: _named_column(source, history, value) for name, value in given.items()}
     return {node.id: name for name, node in found.items() if node is not None and node.id is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedBy:
+    """The field of a record that says what it does to its row: a number, or the name of an operation."""
+
+    field: str
+    is_operation: bool
+
+
+def weighted_by(source: SourceRecord, history: Sequence[pa.Schema], schema: pa.Schema) -> WeightedBy | None:
+    """That of a source whose records have a weight, as one of its schemas calls it; None for all other sources."""
+    if not is_retract(source):
+        return None
+    ((column_id, name),) = option_columns(source, history).items()
+    field = next(node.name for node in columns_of(schema) if node.id == column_id)
+    return WeightedBy(field, name == "op_field")
 
 
 def _named_column(source: SourceRecord, history: Sequence[pa.Schema], given: str) -> Column | None:

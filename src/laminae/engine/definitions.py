@@ -48,6 +48,7 @@ FIXED_ONCE_READ = (
     "csv_delimiter",
     "deleted_by",
     "format",
+    "max_future",
     "op_field",
     "rows_per_second",
     "sequence_by",

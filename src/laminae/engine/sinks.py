@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from laminae.catalog import updates
 from laminae.catalog.location import find_home
-from laminae.engine.changelogs import changelog_of
+from laminae.engine.changelogs import KEYED, RETRACT, changelog_of
 from laminae.engine.definitions import view_plan
 from laminae.engine.options import SINK_OPTIONS, checked, option
 from laminae.engine.plan import Outcome, Plan
@@ -53,9 +53,14 @@ def plan_create_sink(
 def sink_mode(
     name: str, relation: str, options: Options, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]
 ) -> str:
-    """The mode given, else append for a source and changelog for a view. InvalidOption where it cannot be served."""
+    """The mode given, else append for a source of rows, changelog for others and for views.
+
+    InvalidOption where it cannot be served.
+    """
     given = option(options, "mode", SINK_OPTIONS)
-    view = _named(relation, views)
+    view, source = _named(relation, views), _named(relation, sources)
+    if source is not None and changelog_of(source.options) in (*KEYED, RETRACT):
+        return _source_mode(name, source, given)
     if view is None:
         if given == UPSERT:
             advice = f"Write them with mode = '{APPEND}', or make a view that groups them by what identifies a row."
@@ -67,6 +72,18 @@ def sink_mode(
     if given == APPEND and (reason := view_retraction(view, sources, views)) is not None:
         advice = f"Use mode = '{CHANGELOG}', or EMIT ON WINDOW CLOSE in a view over windows."
         raise _refusal(name, APPEND, f"view {view.name} takes rows back ({reason})", advice)
+    return given or CHANGELOG
+
+
+def _source_mode(name: str, source: SourceRecord, given: str | None) -> str:
+    """Of a source whose records change rows: a sink is given the changes of its table."""
+    kind = changelog_of(source.options)
+    if given == APPEND:
+        advice = f"Use mode = '{CHANGELOG}'."
+        raise _refusal(name, APPEND, f"source {source.name} takes rows back (changelog = '{kind}')", advice)
+    if given == UPSERT and kind == RETRACT:
+        advice = f"Use mode = '{CHANGELOG}', or make a view that groups them by what identifies a row."
+        raise _refusal(name, UPSERT, f"no columns of source {source.name} identify its rows", advice)
     return given or CHANGELOG
 
 

@@ -33,8 +33,9 @@ from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
 from laminae.spark.tables import dead_letter_records
+from laminae.spark.views.future import future_limit
 from laminae.spark.views.job import NOTHING, Outcome
-from laminae.spark.views.keyed import PLACED, judged, placed, source_table_state
+from laminae.spark.views.keyed import PLACED, placed, source_table_state
 from laminae.spark.views.run import EpochViews, ExpressionFailed, ViewRunner
 from laminae.spark.views.weights import weights_of
 
@@ -153,8 +154,7 @@ class EpochRunner:
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
-            needs_more = views.table is not None or views.weights is not None
-            for way in () if needs_more else memory.ways(batch_id):
+            for way in () if views.judges else memory.ways(batch_id):
                 rows = log.chunked_rows if way is Way.CHUNKED else log.quick_rows
                 quick = rows(spark, span, plan.table)
                 if quick is not None:
@@ -162,7 +162,8 @@ class EpochRunner:
                     if not written.has_errors:
                         return self._commit(plan, None, written)
                     memory.look_closer(batch_id, than=way)
-            decoded = _judged(log.decoded(spark, span, plan.table), views)
+            decoded = log.decoded(spark, span, plan.table)
+            decoded = replace(decoded, records=views.judged(decoded.records))
             written = self._carefully(self._write_rows, plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
@@ -196,7 +197,7 @@ class EpochRunner:
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
             views = self._views(spark, source, microseconds_of(self.clock()))
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
-            decoded = _judged(again, views).records
+            decoded = views.judged(again.records)
             written = self._carefully(self._write_rows, plan, decoded, views)
             number = self._commit(plan, decoded, written)
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
@@ -218,7 +219,7 @@ class EpochRunner:
         table = source_table_state(self.catalog, source) if is_keyed(source) else None
         place = runner.place(spark, time) if states or table is not None else None
         weights = weights_of(source, self.catalog.versions(source.id)) if is_retract(source) else None
-        return EpochViews(runner, spark, source.name, states, place, table, weights)
+        return EpochViews(runner, spark, source.name, states, place, table, weights, future_limit(source))
 
     def _carefully(
         self, write: Callable[[EpochPlan, _Rows, EpochViews], Written], plan: EpochPlan, rows: _Rows, views: EpochViews
@@ -366,10 +367,3 @@ class EpochRunner:
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count
-
-
-def _judged(decoded: Decoded, views: EpochViews) -> Decoded:
-    """Records that the table of their source cannot take, or that do not say what they do, are refused as well."""
-    if views.weights is not None:
-        return replace(decoded, records=views.weights.judged(decoded.records))
-    return decoded if views.table is None else replace(decoded, records=judged(decoded.records, views.table))

@@ -1,18 +1,20 @@
 """What feeds the sinks: a new sink begins with the rows that are there, between two epochs, then follows what comes.
 
-A sink of a source is given the rows of its epochs, a sink of a view the changelog that its epochs have committed.
+A sink of a source is given the rows of its epochs, a sink of a view or of a table by key the changelog that its epochs
+have committed.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.catalog.model import SourceRecord, ViewRecord
 from laminae.catalog.updates import SetSinkProgress
 from laminae.engine import faults
+from laminae.engine.changelogs import is_keyed, key_of, weighted_by
 from laminae.engine.definitions import view_plan
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.engine.sinks import sink_mode
@@ -24,6 +26,7 @@ from laminae.spark.delivery.segment import Holds
 from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.reading import table_of
+from laminae.spark.views.replaced import taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +67,7 @@ class Outlets:
             for sink in self.catalog.sinks():
                 if sink.state == CREATING:
                     self._outbox.attempt(sink, partial(self._begin, spark, sink))
-            self._outbox.pump(spark, self._segments_after)
+            self._outbox.pump(spark, partial(self._segments_after, spark))
 
     def _begin(self, spark: SparkSession, sink: SinkRecord) -> None:
         with self.between_epochs(self._source_below(self._relation(sink)).id):
@@ -86,6 +89,8 @@ class Outlets:
                 return None
             case ViewRecord(id=view_id):
                 is_empty = not self.catalog.last_advance(view_id)
+            case SourceRecord() as source if is_keyed(source):
+                is_empty = not self.catalog.last_advance(source.id)
             case SourceRecord(id=source_id):
                 is_empty = self.catalog.last_batch(source_id) is None
         if is_empty:
@@ -99,8 +104,8 @@ class Outlets:
         """Its rows have the time of the sink: written again after a crash, they are the same."""
         relation = self._relation(sink)
         if isinstance(relation, SourceRecord):
-            rows, key = source_table(spark, self.catalog, self.storage, relation, until=epoch), None
-            schema = relation.schema
+            rows = source_table(spark, self.catalog, self.storage, relation, until=epoch)
+            key, schema = key_of(relation) if is_keyed(relation) else None, relation.schema
         else:
             rows, key = table_of(spark.newSession(), self.catalog, self.storage, relation, epoch), self._key(relation)
             schema = arrow_schema(rows.schema)
@@ -112,16 +117,20 @@ class Outlets:
         count = self.storage.rows(place)
         return Segment(epoch, path, schema, count, Holds.SNAPSHOT, time=sink.created_at, key=key)
 
-    def _segments_after(self, sink: SinkRecord) -> list[Segment]:
+    def _segments_after(self, spark: SparkSession, sink: SinkRecord) -> list[Segment]:
         if sink.state in (CREATING, REWINDING):
             return []
         relation = self._relation(sink)
         if isinstance(relation, ViewRecord):
-            return self._changes_after(sink, relation)
+            found = self._changes_after(sink, relation, self._key(relation))
+            return self._with_former_rows_gone(spark, sink, relation, found)
+        if is_keyed(relation):
+            return self._changes_after(sink, relation, key_of(relation))
         return self._rows_after(sink, relation)
 
     def _rows_after(self, sink: SinkRecord, source: SourceRecord) -> list[Segment]:
         schemas = {version.version: version.schema for version in self.catalog.versions(source.id)}
+        history = [schemas[version] for version in sorted(schemas)]
         return [
             Segment(
                 epoch.epoch,
@@ -129,24 +138,37 @@ class Outlets:
                 schemas[epoch.version],
                 epoch.rows,
                 time=epoch.committed_at,
+                weighted_by=weighted_by(source, history, schemas[epoch.version]),
             )
             for epoch in self.catalog.epochs(source.id, sink.progress)
             if epoch.segment is not None
         ]
 
-    def _changes_after(self, sink: SinkRecord, view: ViewRecord) -> list[Segment]:
-        advances = [each for each in self.catalog.advances(view.id, sink.progress) if each.rows]
+    def _changes_after(
+        self, sink: SinkRecord, relation: SourceRecord | ViewRecord, key: tuple[str, ...] | None
+    ) -> list[Segment]:
+        advances = [each for each in self.catalog.advances(relation.id, sink.progress) if each.rows]
         if not advances:
             return []
         lost = [each.epoch for each in advances if not each.files]
         if lost:
-            raise ChangelogExpired(view=view.name, first=lost[-1], since=sink.progress)
+            raise ChangelogExpired(view=relation.name, first=lost[-1], since=sink.progress)
         # A view that was replaced may have become one that the sink cannot take.
         sink_mode(sink.name, sink.relation, sink.options, self.catalog.sources(), self.catalog.views())
-        home, key = str(self.storage.home), self._key(view)
+        home = str(self.storage.home)
         return [
             Segment(each.epoch, home, each.schema, each.rows, Holds.CHANGES, each.files, key=key) for each in advances
         ]
+
+    def _with_former_rows_gone(
+        self, spark: SparkSession, sink: SinkRecord, view: ViewRecord, found: list[Segment]
+    ) -> list[Segment]:
+        """The first changes of a view that took the place of another begin by taking the other's rows back."""
+        if not found:
+            return []
+        files = taken_back(spark.newSession(), self.catalog, self.storage, view, sink.progress)
+        first = found[0]
+        return [replace(first, parts=(*files, *(first.parts or ()))), *found[1:]] if files else found
 
     def _relation(self, sink: SinkRecord) -> SourceRecord | ViewRecord:
         found = self.catalog.source(sink.relation) or self.catalog.view(sink.relation)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from laminae.catalog.location import find_home
+from laminae.catalog.model import SourceRecord, ViewRecord
+from laminae.engine.changelogs import is_keyed
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
 from laminae.engine.view_order import LIVE
-from laminae.errors import ChangelogExpired, InvalidOption, NotAvailable, ViewNotReady
+from laminae.errors import InvalidOption, NotAvailable, ViewNotReady
 from laminae.spark.collection import collect
 from laminae.spark.lease import refuse_if_held, take_lease
 from laminae.spark.logs.push import append
@@ -24,20 +25,19 @@ from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
+from laminae.spark.views.events import changes_schema, kept_changes, relation_events
 from laminae.spark.views.late import late_rows
 from laminae.spark.views.reading import changelog, table_of
 from laminae.spark.views.refused import all_dead_letters
-from laminae.spark.views.tasks import TIMESTAMP
-from laminae.views.kernels.changelog import OP, WEIGHT
+from laminae.views.dependencies import CHANGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from sqlglot import exp
 
-    from laminae.catalog.model import AdvanceRecord, SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.collection import Removal
     from laminae.engine.engine import Engine
@@ -122,21 +122,19 @@ class Runtime:
         found = all_dead_letters(self.spark, self.catalog, self.storage)
         return found.where(F.col("source_name") == source).drop("source_name")
 
-    def changes(self, view: ViewRecord, since: int) -> pa.Table:
-        """The changelog of a view, from its files; no Spark is needed."""
-        known = self.catalog.advances(view.id)
-        if known and since < known[-1].epoch and since < (first := _first_kept(known)):
-            raise ChangelogExpired(view=view.name, first=first, since=since)
-        if known:
-            return changelog(self.storage, [each for each in known if each.epoch > since], known[-1].schema)
-        if view.state != LIVE:
-            raise ViewNotReady(view=view.name, state=view.state, problem=view.problem or "it is being filled")
-        return changelog(self.storage, (), arrow_schema(self._changes_schema(view)))
-
-    def _changes_schema(self, view: ViewRecord) -> StructType:
-        own = StructType().add(OP, StringType()).add(WEIGHT, LongType()).add(TIMESTAMP, TimestampType())
-        fields = table_of(self.spark, self.catalog, self.storage, view).schema.fields
-        return StructType([*own.fields, *fields])
+    def changes(self, relation: SourceRecord | ViewRecord, since: int) -> pa.Table | DataFrame:
+        """The changelog of a view, or of a source's table, from its files without Spark; else the log is read again."""
+        if isinstance(relation, SourceRecord) and not is_keyed(relation):
+            return relation_events(self.spark, self.catalog, self.storage, relation, since)
+        advances = kept_changes(self.catalog, relation, since)
+        if known := self.catalog.advances(relation.id):
+            return changelog(self.storage, advances, known[-1].schema)
+        if isinstance(relation, ViewRecord) and relation.state != LIVE:
+            problem = relation.problem or "it is being filled"
+            raise ViewNotReady(view=relation.name, state=relation.state, problem=problem)
+        return changelog(
+            self.storage, (), arrow_schema(changes_schema(self.spark, self.catalog, self.storage, relation))
+        )
 
     def repair(self, source: SourceRecord) -> int | None:
         """Rebuild the checkpoint of a source; needs the lease, but no Spark."""
@@ -162,6 +160,9 @@ class Runtime:
 
     def _relation(self, schema: str, name: str) -> DataFrame:
         view = self.catalog.view(name) if schema.casefold() != CATALOG else None
+        if schema.casefold() == CHANGES:
+            relation = view or self.engine.source(name)
+            return relation_events(self.spark, self.catalog, self.storage, relation)
         if view is not None:
             return table_of(self.spark, self.catalog, self.storage, view)
         if schema.casefold() != CATALOG:
@@ -171,9 +172,3 @@ class Runtime:
         if name.casefold() == "late_rows":
             return late_rows(self.spark, self.catalog, self.storage)
         return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))
-
-
-def _first_kept(advances: Sequence[AdvanceRecord]) -> int:
-    """The epoch from which on every change is still there: those that were collected have rows and no files."""
-    gone = [place for place, each in enumerate(advances) if each.rows and not each.files]
-    return 0 if not gone else advances[gone[-1]].epoch

@@ -26,6 +26,7 @@ from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
+from laminae.spark.views.future import future_limit
 from laminae.spark.views.keyed import source_table_state, table_rows
 from laminae.spark.views.weights import net_rows, weights_of
 from laminae.trace.spec import WEIGHT
@@ -177,7 +178,9 @@ class _Reading:
     def _rows(self, past: SourceRecord, decoded: Decoded) -> DataFrame:
         """What was a row then, under the current schema. It stays one, even where the schema has become stricter."""
         weights = weights_of(past, self.versions)
-        records = decoded.records if weights is None else weights.judged(decoded.records)
+        limit = future_limit(past)
+        records = decoded.records if limit is None else limit.judged(decoded.records)
+        records = records if weights is None else weights.judged(records)
         rows = records.where(F.col(ERROR).isNull()).select(f"{ROW}.*")
         projection = projection_between(past.schema, self.source.schema)
         if keeps_every_column(projection):

@@ -109,8 +109,7 @@ class RunStore:
             raise RunDamaged(file=full, problem=str(problem)) from None
         if data.size != entry.bytes:
             raise RunDamaged(file=full, problem=f"it has {data.size} bytes, {entry.bytes} were written")
-        if not self.verified.get(full, 1, lambda: zlib.crc32(data) == entry.checksum):
-            raise RunDamaged(file=full, problem="its checksum is not the one that was committed")
+        self.verified.get(full, 1, lambda: _is_whole(full, data, entry))
         return read_run(full, data)
 
     def _write_local(self, full: str, batch: pa.RecordBatch) -> _CountingSink:
@@ -128,6 +127,13 @@ class RunStore:
             sink = _CountingSink(file)
             _write(sink, batch)
         return sink
+
+
+def _is_whole(full: str, data: pa.Buffer, entry: RunEntry) -> bool:
+    """Raises rather than says no, which would be remembered: a file that is put back is looked at again."""
+    if zlib.crc32(data) != entry.checksum:
+        raise RunDamaged(file=full, problem="its checksum is not the one that was committed")
+    return True
 
 
 class _CountingSink:

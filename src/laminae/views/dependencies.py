@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Reads = tuple[tuple[str, tuple[int, ...]], ...]
 WINDOW_FUNCTION = "_wndw_"
+CHANGES = "changes"
+"""The schema, so to speak, of what CHANGES OF names."""
+BEFORE_RELATIONS = ("from", "join", ",")
 ALL_COLUMNS = (0,)
 """Stands for every column there is and will be: what `SELECT *` reads. No column has the id 0."""
 
@@ -50,9 +53,13 @@ def parse_query(query: str) -> exp.Query:
 def _with_window_named(query: str) -> str:
     """The text with another name for Spark's function `window`: sqlglot takes it for a WINDOW clause in GROUP BY.
 
-    The name is as long, so every place in the text stays where it was.
+    And CHANGES OF s as changes.s. What takes the place of a word is as long, so every place in the text stays.
     """
     tokens = Spark.Tokenizer().tokenize(query)
+    for before, first, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        words = [token.text.casefold() for token in (before, first, second)]
+        if words[0] in BEFORE_RELATIONS and words[1:] == [CHANGES, "of"]:
+            query = f"{query[: second.start]}. {query[second.end + 1 :]}"
     for token, following in itertools.pairwise(tokens):
         is_call = following.token_type is TokenType.L_PAREN and token.token_type is TokenType.WINDOW
         if is_call and token.text.casefold() == "window":

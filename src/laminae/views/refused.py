@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from laminae.errors import UnsupportedSql
+from laminae.views.dependencies import CHANGES
 from laminae.views.functions import (
     GENERATOR_NODES,
     GENERATORS,
@@ -31,6 +32,7 @@ REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.TableSample: ("TABLESAMPLE", "A view holds every row; sample in a SELECT on it."),
     exp.Pivot: ("PIVOT", "Use one aggregate with FILTER for each column."),
 }
+CHANGES_OF = ("CHANGES OF", "Read the relation itself: a view is given its changes as they come.")
 SUBQUERY = ("a sub-query in an expression", "Put the sub-query into FROM, or into a view of its own.")
 
 
@@ -49,6 +51,8 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     for kind, found in REFUSED.items():
         if isinstance(node, kind):
             return found
+    if isinstance(node, exp.Table) and node.db.casefold() == CHANGES:
+        return CHANGES_OF
     if isinstance(node, exp.Query) and not isinstance(
         node.parent, exp.From | exp.CTE | exp.Union | exp.Subquery | None
     ):

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from laminae.views.kernels.aggregates import Function
-from laminae.views.operators import GroupBy, Linear, Read
+from laminae.views.operators import ADDED, GroupBy, Linear, Read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ def mentioned(expressions: Iterable[str]) -> frozenset[str]:
 def words_of(operator: Operator) -> dict[str, str]:
     """The columns of an operator in the words of the query: keys and aggregates by their expressions."""
     if isinstance(operator, Read):
-        return {name: name if name.isidentifier() else sql for name, sql in _read(operator)}
+        return {name: sql.strip("`") if name.startswith(ADDED) else name for name, sql in _read(operator)}
     if not isinstance(operator, GroupBy):
         return {name: name for name in operator.columns}
     below = words_of(operator.input.input) if isinstance(operator.input, Linear) else {}

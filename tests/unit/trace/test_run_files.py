@@ -81,6 +81,22 @@ def test_flipped_bit_is_found_and_the_file_named(store, tmp_path, place):
     assert entry.path in str(error.value)
 
 
+def test_damaged_file_that_is_put_back_is_looked_at_again(store, tmp_path):
+    entry = store.write(SPEC, batch(1, 2))
+    path = path_of(store, entry, tmp_path)
+    with open(path, "rb") as file:
+        whole = file.read()
+    reader = fresh(store)
+    for content, is_whole in ((whole[:-1] + bytes([whole[-1] ^ 1]), False), (whole, True)):
+        with open(path, "wb") as file:
+            file.write(content)
+        if is_whole:
+            assert reader.open(entry).batch.num_rows == 2
+        else:
+            with pytest.raises(RunDamaged, match="checksum"):
+                reader.open(entry)
+
+
 def test_shortened_file_is_found(store, tmp_path):
     entry = store.write(SPEC, batch(1, 2))
     os.truncate(path_of(store, entry, tmp_path), entry.bytes - 8)

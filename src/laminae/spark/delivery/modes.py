@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from laminae.engine.changelogs import WEIGHTS
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.engine.sinks import APPEND, UPSERT
 from laminae.errors import InvalidOption
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laminae.catalog.model import SinkRecord
+    from laminae.engine.changelogs import WeightedBy
     from laminae.spark.delivery.segment import Segment
 
 OWN = (EPOCH, OP, WEIGHT, TIMESTAMP)
@@ -33,7 +36,7 @@ def mode_of(sink: SinkRecord) -> str:
 
 def is_as_stored(segment: Segment, sink: SinkRecord) -> bool:
     """Whether the sink takes the files of the segment as they are."""
-    return mode_of(sink) == APPEND and segment.holds is not Holds.CHANGES
+    return mode_of(sink) == APPEND and segment.holds is not Holds.CHANGES and segment.weighted_by is None
 
 
 def parts_of(segment: Segment, sink: SinkRecord) -> list[Iterator[pa.RecordBatch]]:
@@ -57,7 +60,8 @@ def changes_of(segment: Segment, sink: SinkRecord) -> Iterator[pa.RecordBatch]:
 
 def changes_in(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
     """`_epoch`, `_op`, `_weight`, `_timestamp` and the columns of the row; rows without a change are +I."""
-    for batch in _stored(segment, file):
+    for stored in _stored(segment, file):
+        batch = stored if segment.weighted_by is None else _weighted(stored, segment.weighted_by)
         size = batch.num_rows
         own = {
             EPOCH: pa.repeat(pa.scalar(segment.epoch, pa.int64()), size),
@@ -68,8 +72,20 @@ def changes_in(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if segment.holds is Holds.CHANGES:
             own |= {name: found[name] for name in (OP, WEIGHT, TIMESTAMP)}
+        elif segment.weighted_by is not None:
+            own |= {name: found[name] for name in (OP, WEIGHT)}
         rest = {name: column for name, column in found.items() if name not in OWN}
         yield pa.RecordBatch.from_pydict({**own, **rest})
+
+
+def _weighted(batch: pa.RecordBatch, by: WeightedBy) -> pa.RecordBatch:
+    """The rows with the weight that their own field gives them, which is no data; those of weight 0 are left out."""
+    place = batch.schema.get_field_index(by.field)
+    values = batch.column(place)
+    weights = pa.array([WEIGHTS[value] for value in values.to_pylist()]) if by.is_operation else values.cast("int64")
+    ops = pc.if_else(pc.greater(weights, 0), "+I", "-D")
+    bare = batch.set_column(place, by.field, pa.nulls(batch.num_rows, values.type))
+    return bare.append_column(OP, ops).append_column(WEIGHT, weights).filter(pc.not_equal(weights, 0))
 
 
 def _net_changes(segment: Segment) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from laminae.engine.changelogs import WeightedBy
+
 
 class Holds(Enum):
     """What the files of a segment are."""
@@ -28,7 +30,8 @@ class Segment:
     """`path` is the directory, `schema` the columns as the epoch's schema version has them.
 
     Its files are all of the directory, or these `parts` alone where others lie beside them. `time` is that of rows
-    that bring none along, `key` the columns that identify a row, if any do.
+    that bring none along, `key` the columns that identify a row, if any do. `weighted_by` is there for a source that
+    takes rows back, and says what each does.
     """
 
     epoch: int
@@ -39,6 +42,7 @@ class Segment:
     parts: tuple[str, ...] | None = None
     time: datetime | None = None
     key: tuple[str, ...] | None = None
+    weighted_by: WeightedBy | None = None
 
     def files(self) -> list[str]:
         """In one order, so that the number of each part is the same at every delivery: as listed, else by name."""

@@ -77,6 +77,8 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
     valued = {n: each for n, each in enumerate(aggregate.accumulators, 1) if isinstance(each, FloatTotal | ValueSet)}
     names = [name for each in valued.values() for name in _value_names(each)]
     slots = [SLOT, *names] if valued else []
+    if not keys and (valued or has_notes):
+        frame = frame.unionByName(_nothing(frame))
     if valued or has_notes:
         # Grouped by more than the keys, Spark would spread a shard over several tasks.
         frame = frame.repartition(shards, *map(quoted, keys)) if keys else frame.repartition(1)
@@ -97,6 +99,16 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
     declared = [f"CAST({quoted(name)} AS {types[name].simpleString()}) AS {quoted(name)}" for name in keys]
     rest = [quoted(name) for name in [*slots, *notes, *(name for name, _ in added_up)]]
     return added.selectExpr(*own, *declared, *rest)
+
+
+def _nothing(frame: DataFrame) -> DataFrame:
+    """A row of weight 0: without keys there is one group also where there are no rows, as in SQL.
+
+    Spark gives it by itself unless it groups by something else.
+    """
+    one = frame.sparkSession.range(1)
+    columns = [F.lit(0 if each.name == WEIGHT else None).cast(each.dataType).alias(each.name) for each in frame.schema]
+    return one.select(*columns)
 
 
 def hash_of(keys: str) -> str:

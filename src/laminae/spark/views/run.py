@@ -15,7 +15,7 @@ from laminae.engine.options import VIEW_OPTIONS, duration, option
 from laminae.engine.view_order import above, live_above
 from laminae.engine.watermarks import idle_sources, watermark_of
 from laminae.spark.views.job import NOTHING, Outcome, ViewJob, readers
-from laminae.spark.views.keyed import advance_table
+from laminae.spark.views.keyed import advance_table, judged
 from laminae.spark.views.notes import FailureNote
 from laminae.spark.views.tree import Place, ViewState, view_state
 from laminae.trace.spec import WEIGHT
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
     from laminae.spark.storage import Storage
+    from laminae.spark.views.future import FutureLimit
     from laminae.spark.views.keyed import SourceTable
     from laminae.spark.views.tree import Relations
     from laminae.spark.views.weights import Weights
@@ -58,8 +59,22 @@ class EpochViews:
     place: Place | None
     table: SourceTable | None = None
     weights: Weights | None = None
+    future: FutureLimit | None = None
     is_guarded: bool = False
     """Rows on which an expression fails are set aside; else `run` says ExpressionFailed."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether a decoded record may be refused for more than what it holds."""
+        return not (self.table is None and self.weights is None and self.future is None)
+
+    def judged(self, records: DataFrame) -> DataFrame:
+        """Decoded records: those with an error as well that the source cannot take, or that do not say what they do."""
+        if self.future is not None:
+            records = self.future.judged(records)
+        if self.weights is not None:
+            return self.weights.judged(records)
+        return records if self.table is None else judged(records, self.table)
 
     @property
     def reads(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.engine.changelogs import field_of, is_retract
+from laminae.engine.changelogs import WEIGHTS, field_of, is_retract
 from laminae.spark.contract import ERROR, ROW
 from laminae.spark.expression import Expression, call, cases, column, first_text, literal, when
 from laminae.trace.spec import WEIGHT
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord, VersionRecord
 
-WEIGHTS = {
-    "+I": 1,
-    "-U": -1,
-    "+U": 1,
-    "-D": -1,
-    "insert": 1,
-    "update_preimage": -1,
-    "update_postimage": 1,
-    "delete": -1,
-}
 NO_WEIGHT = "{name} is NULL and says what the record does"
 NO_OPERATION = "{name} is no operation: "
 

@@ -1,0 +1,112 @@
+"""Check a checkpoint against a changed query: read, probe, decide. Nothing is written into the checkpoint."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from laminae.errors import InvalidQuery
+from laminae.spark.checkpoint.files import HadoopFiles
+from laminae.spark.checkpoint.probe import probed
+from laminae.spark.checkpoint.running import at_rest, refuse_if_running
+from laminae.spark.checkpoint.session import session_of
+from laminae.spark.checkpoint.state_rows import row_counts
+from laminae.spark.checkpoint.steps import OnStep, silent
+from laminae.state.checkpoint.aggregates import QueryNote
+from laminae.state.checkpoint.buffers import Assumptions, fits
+from laminae.state.checkpoint.check import check
+from laminae.state.checkpoint.reading import read_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from laminae.spark.checkpoint.probe import Probe
+    from laminae.spark.checkpoint.query import Build
+    from laminae.state.checkpoint.model import Checkpoint
+    from laminae.state.checkpoint.report import CheckReport
+
+NOTE = "_laminae/query.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A report with what it was made of."""
+
+    files: HadoopFiles
+    old: Checkpoint
+    probe: Probe
+    report: CheckReport
+
+
+def check_checkpoint(
+    checkpoint: str,
+    build: Build,
+    *,
+    spark: SparkSession | None = None,
+    from_build: Build | None = None,
+    same_aggregates: bool = False,
+    add_aggregates: bool = False,
+    on_step: OnStep = silent,
+) -> CheckReport:
+    """Whether the query of `build(spark)` can go on with the state of a stopped query's checkpoint.
+
+    A dry run: it reads, plans and counts. `from_build` makes the query as it ran, so that aggregates are matched by
+    expression; `same_aggregates` vouches that they have not changed; `add_aggregates` lets new ones start empty.
+    """
+    assumed = Assumptions(same_aggregates, add_aggregates)
+    with checked(session_of(spark), checkpoint, build, from_build, assumed, on_step) as found:
+        return found.report
+
+
+@contextmanager
+def checked(
+    spark: SparkSession,
+    checkpoint: str,
+    build: Build,
+    from_build: Build | None,
+    assumed: Assumptions,
+    on_step: OnStep,
+) -> Iterator[Checked]:
+    """The report, while what the probe wrote is still there; raises when the query runs meanwhile."""
+    files = HadoopFiles(spark)
+    location = files.qualified(str(checkpoint))
+    refuse_if_running(spark, files, location)
+    on_step("read the checkpoint", 0, 1)
+    old = read_checkpoint(files, location)
+    with at_rest(files, location):
+        ran = _note(files, old)
+        if from_build is not None:
+            on_step("plan the query as it ran", 0, 1)
+            with probed(spark, files, old, from_build) as before:
+                ran = before.planned.note
+            _refuse_another(old, ran, from_build)
+        on_step("plan the new query", 0, 1)
+        with probed(spark, files, old, build) as probe:
+            report = check(old, probe.planned, ran, assumed)
+            on_step("count the rows of state", 0, 1)
+            counts = row_counts(spark, old) if report.families else {}
+            plans = (
+                replace(plan, rows=counts.get((plan.operator, plan.store, plan.family))) for plan in report.families
+            )
+            yield Checked(files, old, probe, replace(report, families=tuple(plans)))
+
+
+def _note(files: HadoopFiles, old: Checkpoint) -> QueryNote | None:
+    """What an earlier migration has left about the query of this checkpoint."""
+    read = files.read(f"{old.location}/{NOTE}")
+    return None if read is None else QueryNote.from_bytes(read)
+
+
+def _refuse_another(old: Checkpoint, ran: QueryNote, build: Build) -> None:
+    for operator in old.operators:
+        for store in operator.stores:
+            for family in store.families:
+                if not fits(ran.of(operator.id), family.value):
+                    raise InvalidQuery(
+                        query=getattr(build, "__qualname__", "the query as it ran"),
+                        problem=f"its aggregates are not those of operator {operator.id} in {old.location}",
+                        advice="Give the query that wrote this checkpoint, as it was then.",
+                    )

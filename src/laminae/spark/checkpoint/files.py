@@ -1,0 +1,81 @@
+"""The files of checkpoints through Hadoop's FileSystem: a local directory, HDFS or an object store alike.
+
+Written through it, a file has the checksum beside it that Spark's reader will look for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class HadoopFiles:
+    """Paths are texts; one without a scheme is on the session's default file system."""
+
+    spark: SparkSession
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
+
+    @property
+    def conf(self) -> Any:
+        return self.spark._jsparkSession.sessionState().newHadoopConf()
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _system(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self.conf)
+
+    def qualified(self, path: str) -> str:
+        """The path with its scheme and from its root, so that it means the same everywhere."""
+        return str(self._system(path).makeQualified(self._path(path.rstrip("/"))).toString())
+
+    def exists(self, path: str) -> bool:
+        return bool(self._system(path).exists(self._path(path)))
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        if not self.exists(directory):
+            return ()
+        return tuple(
+            sorted(status.getPath().getName() for status in self._system(directory).listStatus(self._path(directory)))
+        )
+
+    def read(self, path: str) -> bytes | None:
+        if not self.exists(path):
+            return None
+        stream = self._system(path).open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, path: str, content: bytes) -> None:
+        stream = self._system(path).create(self._path(path), True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+    def copy(self, source: str, target: str) -> None:
+        """A file or a directory with all in it, under its new name."""
+        copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+            self._system(source), self._path(source), self._system(target), self._path(target), False, self.conf
+        )
+        if not copied:
+            raise OSError(f"{source} could not be copied to {target}")
+
+    def make(self, directory: str) -> None:
+        self._system(directory).mkdirs(self._path(directory))
+
+    def rename(self, source: str, target: str) -> bool:
+        """One step on a file system that has it; False when the target is there or the step failed."""
+        return not self.exists(target) and bool(self._system(source).rename(self._path(source), self._path(target)))
+
+    def delete(self, path: str) -> None:
+        self._system(path).delete(self._path(path), True)

@@ -1,0 +1,157 @@
+"""Migrate a checkpoint: check, copy, rewrite, verify, rename. The old one is read and never written.
+
+Everything is made under a temporary name beside the target; a crash leaves that behind, and the next run begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laminae.errors import CheckpointExists, LaminaeError, MigrationFailed, StateRefused
+from laminae.spark.checkpoint.checking import NOTE, Checked, checked
+from laminae.spark.checkpoint.rewriting import rewrite
+from laminae.spark.checkpoint.session import own_session, session_of
+from laminae.spark.checkpoint.state_rows import row_counts
+from laminae.spark.checkpoint.steps import OnStep, silent
+from laminae.state.checkpoint.buffers import Assumptions
+from laminae.state.checkpoint.model import HDFS, PROVIDER, ROCKSDB
+from laminae.state.checkpoint.parsing import with_setting, with_store_ids
+from laminae.state.checkpoint.reading import read_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from laminae.spark.checkpoint.query import Build
+    from laminae.state.checkpoint.report import CheckReport
+
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """A new checkpoint that is there: what was decided, and the rows it has."""
+
+    checkpoint: str
+    report: CheckReport
+    rows: int
+
+
+def migrate_checkpoint(
+    checkpoint: str,
+    target: str,
+    build: Build,
+    *,
+    spark: SparkSession | None = None,
+    from_build: Build | None = None,
+    same_aggregates: bool = False,
+    add_aggregates: bool = False,
+    on_step: OnStep = silent,
+) -> Migrated:
+    """Make a new checkpoint at `target` with all state of the old one, for the query of `build(spark)`.
+
+    It keeps the query id, offsets, batch ids and every row; `StateRefused` has every reason why it cannot.
+    """
+    session = session_of(spark)
+    assumed = Assumptions(same_aggregates, add_aggregates)
+    with checked(session, checkpoint, build, from_build, assumed, on_step) as found:
+        return carried_over(session, found, target, on_step)
+
+
+def carried_over(spark: SparkSession, found: Checked, target: str, on_step: OnStep) -> Migrated:
+    """Carry out what a check has found possible."""
+    files, report = found.files, found.report
+    location = files.qualified(str(target))
+    if files.exists(location):
+        raise CheckpointExists(checkpoint=location)
+    if not report.is_compatible:
+        reasons = "\n".join(f"- {reason}" for reason in report.reasons)
+        raise StateRefused(checkpoint=report.checkpoint, reasons=reasons)
+    working = working_place(location)
+    files.delete(working)
+    try:
+        _make(spark, found, working, location, on_step)
+    except LaminaeError:
+        files.delete(working)
+        raise
+    except Exception as problem:
+        files.delete(working)
+        told = str(problem).strip().splitlines()[0]
+        raise MigrationFailed(checkpoint=report.checkpoint, problem=told) from problem
+    on_step("put it in its place", 0, 1)
+    if not files.rename(working, location):
+        raise CheckpointExists(checkpoint=location)
+    return Migrated(location, report, report.rows)
+
+
+def working_place(target: str) -> str:
+    """Where a checkpoint is made: beside its target, so that putting it there is one step."""
+    parent, _, name = target.rpartition("/")
+    return f"{parent}/.{name}.laminae"
+
+
+def _make(spark: SparkSession, found: Checked, working: str, target: str, on_step: OnStep) -> None:
+    files, old = found.files, found.old
+    on_step("copy offsets, commits and sources", 0, 1)
+    files.make(working)
+    for name in files.names(old.location):
+        if name not in ("state", NOTE.split("/")[0]) and not name.endswith(".crc"):
+            files.copy(f"{old.location}/{name}", f"{working}/{name}")
+    _install_schemas(found, working)
+    if old.provider == HDFS:
+        for batch in (old.batch, *old.planned):
+            path = f"{working}/offsets/{batch}"
+            files.write(path, with_setting(files.read(path) or b"", PROVIDER, ROCKSDB))
+    session = own_session(spark, {PROVIDER: ROCKSDB, FORMAT: "2" if old.has_store_ids else "1"})
+    ids = rewrite(session, old, working, found.report.families, on_step)
+    if ids is not None:
+        path = f"{working}/commits/{old.batch}"
+        files.write(path, with_store_ids(files.read(path) or b"", ids))
+    on_step("count the rows of the new state", 0, 1)
+    _verify(session, found, working)
+    _name_schemas(found, working, target)
+    files.write(f"{working}/{NOTE}", found.probe.planned.note.to_bytes())
+
+
+def _install_schemas(found: Checked, working: str) -> None:
+    """What Spark wrote when it planned the new query: metadata of operators, and the schemas of their state."""
+    files, probe = found.files, found.probe
+    for operator in probe.planned.operators:
+        root, source = f"{working}/state/{operator.id}", f"{probe.directory}/state/{operator.id}"
+        files.make(root)
+        files.copy(f"{source}/_metadata", f"{root}/_metadata")
+        if operator.metadata_format == "v2":
+            files.copy(f"{source}/_stateSchema", f"{root}/_stateSchema")
+            continue
+        for store in operator.stores:
+            for path in store.schema_files:
+                inner = path.removeprefix(source)
+                files.write(f"{root}{inner}", files.read(path) or b"")
+    _name_schemas(found, working, working)
+
+
+def _name_schemas(found: Checked, working: str, place: str) -> None:
+    """Format 2 names its schema files by absolute path: first where they are made, at the end where they will be."""
+    files = found.files
+    for operator in found.probe.planned.operators:
+        if operator.metadata_format != "v2":
+            continue
+        path = f"{working}/state/{operator.id}/_metadata/v2/0"
+        version, _, body = (files.read(path) or b"").decode().partition("\n")
+        entry = json.loads(body)
+        for store in entry["stateStoreInfo"]:
+            root = f"{place}/state/{operator.id}/_stateSchema/{store['storeName']}"
+            names = (one.rsplit("/", 1)[-1] for one in store["stateSchemaFilePaths"])
+            store["stateSchemaFilePaths"] = [f"{root}/{name}" for name in names]
+        files.write(path, f"{version}\n{json.dumps(entry, separators=(',', ':'))}".encode())
+
+
+def _verify(spark: SparkSession, found: Checked, working: str) -> None:
+    """As many rows in every store and column family as before."""
+    counts = row_counts(spark, read_checkpoint(found.files, working))
+    for plan in found.report.families:
+        rows = counts.get((plan.operator, plan.store, plan.family), 0)
+        if rows != plan.rows:
+            told = f"{plan.path} had {plan.rows} rows and has {rows}"
+            raise MigrationFailed(checkpoint=found.report.checkpoint, problem=told)

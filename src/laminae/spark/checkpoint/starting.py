@@ -1,0 +1,77 @@
+"""Start a changed query on the state of the old one: check, migrate where that is needed and enabled, start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laminae.errors import InvalidQuery, StateEvolutionDisabled, StateRefused
+from laminae.spark.checkpoint.checking import checked
+from laminae.spark.checkpoint.files import HadoopFiles
+from laminae.spark.checkpoint.migrating import carried_over
+from laminae.spark.checkpoint.query import built
+from laminae.spark.checkpoint.session import session_of
+from laminae.spark.checkpoint.steps import OnStep, silent
+from laminae.state.checkpoint.buffers import Assumptions
+from laminae.state.compatibility import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from laminae.spark.checkpoint.query import Build
+
+SETTING = "state.schema-evolution.enable"
+
+
+def start(
+    build: Build,
+    checkpoint: str,
+    new_checkpoint: str,
+    *,
+    spark: SparkSession | None = None,
+    enable: bool | None = None,
+    from_build: Build | None = None,
+    same_aggregates: bool = False,
+    add_aggregates: bool = False,
+    on_step: OnStep = silent,
+) -> StreamingQuery:
+    """Start the query of `build(spark)`, a DataStreamWriter with its sink, where the old query stopped.
+
+    State that fits as it is: on the old checkpoint. State that must change: on `new_checkpoint`, if `enable` or the
+    setting state.schema-evolution.enable of the session says so. The same call again goes on with `new_checkpoint`.
+    """
+    session = session_of(spark)
+    files = HadoopFiles(session)
+    target = files.qualified(str(new_checkpoint))
+    assumed = Assumptions(same_aggregates, add_aggregates)
+    if files.exists(target):
+        checkpoint, from_build = target, None
+    with checked(session, checkpoint, build, from_build, assumed, on_step) as found:
+        report = found.report
+        if not report.is_compatible:
+            reasons = "\n".join(f"- {reason}" for reason in report.reasons)
+            raise StateRefused(checkpoint=report.checkpoint, reasons=reasons)
+        place = report.checkpoint
+        if report.kind is Kind.AFTER_MIGRATION:
+            if not (is_enabled(session) if enable is None else enable):
+                raise StateEvolutionDisabled(checkpoint=report.checkpoint, changes=report.changed())
+            place = carried_over(session, found, target, on_step).checkpoint
+    on_step("start the query", 0, 1)
+    return _started(build, session, place)
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """The setting of the session, under its own name or as a setting of Spark's."""
+    given = spark.conf.get(SETTING, None) or spark.conf.get(f"spark.laminae.{SETTING}", None)
+    return (given or "false").casefold() == "true"
+
+
+def _started(build: Build, spark: SparkSession, checkpoint: str) -> StreamingQuery:
+    query = built(build, spark)
+    if query.writer is None:
+        raise InvalidQuery(
+            query=query.name,
+            problem="it returned a DataFrame, which has no sink to start",
+            advice="Return df.writeStream with its format and options from build(spark).",
+        )
+    return query.writer.option("checkpointLocation", checkpoint).start()

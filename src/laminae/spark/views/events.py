@@ -1,0 +1,94 @@
+"""CHANGES OF a relation as a frame: `_epoch`, `_op`, `_weight`, `_timestamp`, and its columns, epoch by epoch.
+
+A view and a source with a table by key have a changelog. Any other source is read again from its log.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from laminae.catalog.model import SourceRecord
+from laminae.engine.changelogs import is_keyed
+from laminae.errors import ChangelogExpired
+from laminae.spark.logs.numbered import literal_path
+from laminae.spark.tables import source_changes
+from laminae.spark.types import spark_schema
+from laminae.spark.views.reading import EPOCH, relation_table
+from laminae.spark.views.tasks import TIMESTAMP
+from laminae.views.kernels.changelog import OP, WEIGHT
+from laminae.views.planner import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import AdvanceRecord, ViewRecord
+    from laminae.catalog.port import Catalog
+    from laminae.spark.storage import Storage
+
+OWN = StructType().add(OP, StringType()).add(WEIGHT, LongType()).add(TIMESTAMP, TimestampType())
+FILE = "_file"
+
+
+def kept_changes(catalog: Catalog, relation: SourceRecord | ViewRecord, since: int) -> tuple[AdvanceRecord, ...]:
+    """The epochs after `since` that changed a relation; ChangelogExpired when not all of them are kept."""
+    known = catalog.advances(relation.id)
+    gone = [each.epoch for each in known if each.rows and not each.files]
+    if gone and since < gone[-1]:
+        raise ChangelogExpired(view=relation.name, first=gone[-1], since=since)
+    return tuple(each for each in known if each.epoch > since)
+
+
+def changes_schema(
+    spark: SparkSession, catalog: Catalog, storage: Storage, relation: SourceRecord | ViewRecord
+) -> StructType:
+    """Of a changelog that is empty yet."""
+    return StructType([*OWN.fields, *relation_table(spark, catalog, storage, relation.name).schema.fields])
+
+
+def relation_events(
+    spark: SparkSession, catalog: Catalog, storage: Storage, relation: SourceRecord | ViewRecord, since: int = 0
+) -> DataFrame:
+    if isinstance(relation, SourceRecord) and not is_keyed(relation):
+        return _read_again(spark, catalog, storage, relation, since)
+    advances = [each for each in kept_changes(catalog, relation, since) if each.files]
+    if not advances:
+        empty = spark.createDataFrame([], changes_schema(spark, catalog, storage, relation))
+        return empty.select(F.lit(None).cast("bigint").alias(EPOCH), "*")
+    schema = spark_schema(advances[-1].schema)
+    paths = [literal_path(storage.path(file)) for each in advances for file in each.files]
+    # The names of files are used once, so that of an epoch's file says the epoch.
+    named = [(file.rpartition("/")[2], each.epoch) for each in advances for file in each.files]
+    epochs = spark.createDataFrame(named, f"{FILE} STRING, {EPOCH} BIGINT")
+    rows = spark.read.schema(schema).parquet(*paths).select("*", F.col("_metadata.file_name").alias(FILE))
+    return rows.join(F.broadcast(epochs), FILE).select(EPOCH, *map(quoted, _in_order(schema)))
+
+
+def _read_again(spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord, since: int) -> DataFrame:
+    operation = F.when(F.col(WEIGHT) > 0, "+I").otherwise("-D").alias(OP)
+    parts = [
+        source_changes(spark, catalog, storage, source, each.epoch, each.epoch - 1).select(
+            F.lit(each.epoch).cast("bigint").alias(EPOCH),
+            operation,
+            WEIGHT,
+            F.lit(each.committed_at).alias(TIMESTAMP),
+            *map(quoted, source.schema.names),
+        )
+        for each in catalog.epochs(source.id, since)
+        if each.rows
+    ]
+    if parts:
+        return reduce(DataFrame.unionAll, parts)
+    epoch = StructType().add(EPOCH, LongType())
+    return spark.createDataFrame([], StructType([*epoch.fields, *OWN.fields, *spark_schema(source.schema).fields]))
+
+
+def _in_order(schema: StructType) -> Sequence[str]:
+    own = [OP, WEIGHT, TIMESTAMP]
+    return [*own, *(name for name in schema.names if name not in own)]

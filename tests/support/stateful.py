@@ -1,0 +1,242 @@
+"""Stateful queries over files: one query for each operator, rows for two runs, and what its output must be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    Build = Callable[[SparkSession], DataStreamWriter]
+
+METADATA = "userId INT, timestamp BIGINT, deviceType STRING, geo STRUCT<city: STRING, zone: INT>"
+CHANGES = {
+    "unchanged": METADATA,
+    "added at the start": f"location STRING, {METADATA}",
+    "added in the middle": METADATA.replace("timestamp", "location STRING, amount DECIMAL(30, 2), timestamp"),
+    "added at the end": f"{METADATA}, appVersion STRING, sessionId BIGINT",
+    "reordered": "geo STRUCT<city: STRING, zone: INT>, deviceType STRING, userId INT, timestamp BIGINT",
+    "nested": METADATA.replace("city: STRING", "country: STRING, city: STRING"),
+    "all at once": (
+        "deviceType STRING, location STRING, geo STRUCT<zone: INT, country: STRING, city: STRING>, "
+        "userId INT, timestamp BIGINT, appVersion STRING, sessionId BIGINT"
+    ),
+}
+
+
+def schema_of(metadata: str) -> str:
+    return f"eventId BIGINT, ts TIMESTAMP, metadata STRUCT<{metadata}>"
+
+
+def names_of(metadata: str) -> list[str]:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromDDL(metadata).names
+
+
+def event(number: int, second: int, **more: object) -> dict[str, object]:
+    geo = {"city": f"city{number % 4}", "zone": number % 3}
+    metadata = {"userId": number, "timestamp": 100 + number, "deviceType": f"d{number % 5}", "geo": geo, **more}
+    return {"eventId": number % 5, "ts": f"2026-01-01T00:00:{second:02d}", "metadata": metadata}
+
+
+FIRST = [
+    *(event(number, number) for number in range(12)),
+    {"eventId": 3, "ts": "2026-01-01T00:00:12", "metadata": None},
+]
+SECOND = [
+    event(3, 14, location="EU", appVersion="v2", sessionId=7, amount=1.5),
+    event(1, 15, geo={"city": "Rome", "zone": 9, "country": "IT"}),
+    event(2, 2),
+    {"eventId": 9, "ts": "2026-01-01T00:00:16", "metadata": None},
+]
+
+
+def put(inbox: Path, name: str, rows: list[dict[str, object]]) -> None:
+    """A file that is there all at once, younger than those before it."""
+    inbox.mkdir(parents=True, exist_ok=True)
+    hidden = inbox / f".{name}"
+    hidden.write_text("\n".join(map(json.dumps, rows)))
+    moment = 1_767_225_600 + len(list(inbox.iterdir()))
+    os.utime(hidden, (moment, moment))
+    hidden.rename(inbox / f"{name}.json")
+
+
+def events(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    return spark.readStream.schema(schema_of(metadata)).option("maxFilesPerTrigger", 1).json(str(inbox))
+
+
+@dataclass(frozen=True)
+class Query:
+    """A stateful query for any schema of the metadata; `settings` hold for its session."""
+
+    make: Callable[[SparkSession, Path, str], DataFrame]
+    mode: str = "update"
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def build(self, inbox: Path, metadata: str) -> Build:
+        def build(spark: SparkSession) -> DataStreamWriter:
+            return self.make(spark, inbox, metadata).writeStream.outputMode(self.mode)
+
+        return build
+
+
+def run(
+    build: Callable[[SparkSession], DataStreamWriter], spark: SparkSession, checkpoint: Path | str
+) -> list[list[str]]:
+    """Everything that is there now; the rows of each batch as sorted texts."""
+    batches: list[list[str]] = []
+
+    def keep(frame: DataFrame, batch: int) -> None:
+        batches.append(sorted(json.dumps(row.asDict(True), default=str, sort_keys=True) for row in frame.collect()))
+
+    writer = build(spark).foreachBatch(keep).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return batches
+
+
+def tree_hash(directory: Path) -> str:
+    """One number for all names and bytes below a directory."""
+    found = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        found.update(str(path.relative_to(directory)).encode())
+        found.update(path.read_bytes() if path.is_file() else b"")
+    return found.hexdigest()
+
+
+def aggregation(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    latest = F.max_by("metadata", "metadata.timestamp").alias("latest")
+    return events(spark, inbox, metadata).groupBy("eventId").agg(latest, F.first("metadata"), F.count("*").alias("n"))
+
+
+def windows(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    late = events(spark, inbox, metadata).withWatermark("ts", "1 hour")
+    return late.groupBy(F.window("ts", "10 seconds"), "metadata.geo").agg(F.last("metadata"), F.avg("eventId"))
+
+
+def duplicates(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    return events(spark, inbox, metadata).select("eventId", "metadata").dropDuplicates()
+
+
+def duplicates_within(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    return events(spark, inbox, metadata).withWatermark("ts", "1 hour").dropDuplicatesWithinWatermark(["metadata"])
+
+
+def sessions(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    late = events(spark, inbox, metadata).withWatermark("ts", "2 seconds")
+    return late.groupBy(F.session_window("ts", "4 seconds"), "eventId").agg(F.first("metadata"), F.count("*"))
+
+
+def join(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    left = events(spark, inbox, metadata).withWatermark("ts", "1 hour")
+    right = events(spark, inbox, METADATA).selectExpr("eventId AS id", "ts AS rts", "metadata.userId AS who")
+    near = "eventId = id AND rts BETWEEN ts - INTERVAL 4 SECONDS AND ts + INTERVAL 4 SECONDS"
+    return left.join(right.withWatermark("rts", "1 hour"), F.expr(near))
+
+
+def chained(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    late = events(spark, inbox, metadata).withWatermark("ts", "0 seconds").dropDuplicatesWithinWatermark(["metadata"])
+    return late.groupBy(F.window("ts", "5 seconds")).agg(F.first("metadata"), F.count("*"))
+
+
+def processing(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    return (
+        events(spark, inbox, metadata)
+        .groupBy("eventId")
+        .transformWithState(
+            statefulProcessor=Remembering(metadata),
+            outputStructType="eventId BIGINT, previous STRING, listed INT, oldest STRING, parity STRING, kept STRING",
+            outputMode="Update",
+            timeMode="ProcessingTime",
+        )
+    )
+
+
+class Remembering(StatefulProcessor):
+    """Keeps the metadata of its key in every kind of state there is, and tells what it has."""
+
+    def __init__(self, metadata: str) -> None:
+        self.schema, self.names = f"m STRUCT<{metadata}>", names_of(metadata)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.last = handle.getValueState("last", self.schema)
+        self.all = handle.getListState("all", self.schema)
+        self.parity = handle.getMapState("parity", "k STRING", self.schema)
+        self.kept = handle.getValueState("kept", self.schema, 3_600_000)
+
+    def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: object) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
+        previous = self.last.get()[0] if self.last.exists() else None
+        for number, row in enumerate(sorted(rows, key=lambda row: str(row.ts))):
+            value = (None if row.metadata is None else tuple(row.metadata[name] for name in self.names),)
+            self.last.update(value)
+            self.all.appendValue(value)
+            self.parity.updateValue((f"p{number % 2}",), value)
+            self.kept.update(value)
+        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)  # type: ignore[attr-defined]
+        listed = [value[0] for value in self.all.get()]
+        parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
+        kept = told(self.kept.get()[0])
+        yield Row(key[0], told(previous), len(listed), told(listed[0]), str(parity), kept)
+
+    def close(self) -> None:
+        pass
+
+
+def told(value: object) -> str | None:
+    """A struct by name, so that the same fields in another order are the same text."""
+    if value is None:
+        return None
+    fields = value.asDict(True) if isinstance(value, Row) else value
+    return json.dumps(fields, default=str, sort_keys=True)
+
+
+HDFS = (
+    (
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    ),
+)
+ROCKSDB = (
+    (
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    ),
+)
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+
+QUERIES = {
+    "aggregation": Query(aggregation),
+    "windows": Query(windows),
+    "duplicates": Query(duplicates, "append"),
+    "duplicates within watermark": Query(duplicates_within, "append"),
+    "session windows": Query(sessions, "append"),
+    "join format 2": Query(join, "append", ((JOIN_FORMAT, "2"),)),
+    "join format 3": Query(join, "append", ((JOIN_FORMAT, "3"),)),
+    "chained": Query(chained, "append"),
+    "transformWithState": Query(processing),
+    "aggregation on HDFS": Query(aggregation, "update", HDFS),
+    "duplicates on HDFS": Query(duplicates, "append", HDFS),
+    "aggregation, checkpoint format 2": Query(
+        aggregation, "update", (("spark.sql.streaming.stateStore.checkpointFormatVersion", "2"),)
+    ),
+}
+
+
+def session_for(spark: SparkSession, query: Query) -> SparkSession:
+    session = spark.newSession()
+    for name, value in (*ROCKSDB, *query.settings):
+        session.conf.set(name, value)
+    return session

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
@@ -154,3 +155,31 @@ def test_a_second_process_watches_and_a_collection_leaves_view_and_sink_whole(or
     orders.run()
     assert orders.sql("SELECT customer, q FROM totals").fetchall() == [("a", 10)]
     assert told(out, "keyed") == [("+I", "a", 1), ("+U", "a", 3), ("+U", "a", 6), ("+U", "a", 10)]
+
+
+def test_a_replaced_view_takes_its_old_rows_back_from_its_sinks(orders, tmp_path):
+    out = tmp_path / "out"
+    orders.sql(TOTALS)
+    create(orders, out, "every")
+    create(orders, out, "net", mode="upsert")
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    insert(orders, ("a", 1))
+    orders.run()
+    before = len(told(out, "every"))
+    # The first of the two never comes to live.
+    orders.sql(TOTALS.replace("CREATE", "CREATE OR REPLACE").replace("SUM(qty)", "MIN(qty)"))
+    orders.sql(TOTALS.replace("CREATE", "CREATE OR REPLACE").replace("SUM(qty)", "SUM(qty) * 10"))
+    orders.run()
+    insert(orders, ("b", 1))
+    orders.run()
+    after = told(out, "every")[before:]
+    assert sorted(after[:4]) == [("+I", "a", 20), ("+I", "b", 20), ("-D", "a", 2), ("-D", "b", 2)]
+    assert {op for op, *_ in after[:2]} == {"-D"}
+    assert after[4:] == [("-U", "b", 20), ("+U", "b", 30)]
+    left: Counter[tuple] = Counter()
+    for row in lines(out, "every"):
+        left[row["customer"], row["q"]] += row["_weight"]
+    assert {row: weight for row, weight in left.items() if weight} == {("a", 20): 1, ("b", 30): 1}
+    last = {row["customer"]: (row["_op"], row["q"]) for row in lines(out, "net")}
+    assert last == {"a": ("+U", 20), "b": ("+U", 30)}

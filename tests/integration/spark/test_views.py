@@ -132,3 +132,22 @@ def test_a_window_over_a_time_that_cannot_be_computed_fails_its_view_alone(order
     assert states["minutes"][0] == "failed"
     assert "CAST_INVALID_INPUT" in states["minutes"][1]
     assert rows(orders, "SELECT * FROM beside") == [(2,)]
+
+
+def test_an_aggregate_without_keys_has_its_row_over_nothing(orders):
+    orders.sql("CREATE MATERIALIZED VIEW counted AS SELECT COUNT(*) AS n, SUM(qty) AS q FROM orders")
+    orders.sql("CREATE MATERIALIZED VIEW most AS SELECT MAX(qty) AS hi, COUNT(DISTINCT qty) AS d FROM orders")
+    orders.sql("CREATE MATERIALIZED VIEW named AS SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer")
+    orders.sql("CREATE MATERIALIZED VIEW names AS SELECT COUNT(*) AS n FROM named")
+    orders.sql("CREATE MATERIALIZED VIEW none AS SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 0")
+    orders.run()
+    assert rows(orders, "SELECT * FROM counted") == [(0, None)]
+    assert rows(orders, "SELECT * FROM most") == [(None, 0)]
+    assert rows(orders, "SELECT * FROM names") == [(0,)]
+    assert rows(orders, "SELECT * FROM none") == rows(orders, "SELECT * FROM named") == []
+    orders.insert("orders", [order(1, "a", 1.0, 2)])
+    orders.run()
+    assert changes(orders, "counted") == [("+I", 0, None), ("-U", 0, None), ("+U", 1, 2)]
+    assert changes(orders, "most") == [("+I", None, 0), ("-U", None, 0), ("+U", 2, 1)]
+    assert changes(orders, "names") == [("+I", 0), ("-U", 0), ("+U", 1)]
+    assert changes(orders, "none") == [("+I", 1)]

@@ -41,6 +41,7 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as place, _session(place) as spark:
         bench = _Bench(spark, Path(place))
         yield bench.pass_through()
+        yield bench.cost_of_evolve()
         yield bench.small_epochs()
         yield bench.altered_epochs()
         yield bench.growth_with_versions()
@@ -81,6 +82,15 @@ class _Bench:
         ratio = _median_ratio(native, ours)
         how = f"5M rows to a Parquet sink, 1.25M an epoch: {speed * 1000:,.0f} rows/s; native / ours, at least 0.8"
         return Figure("pass-through, time against native", 1 / ratio, 1 / 0.8, "x", how)
+
+    def cost_of_evolve(self) -> Figure:
+        files = self._files("large", PASS_ROWS, PASS_FILES)
+        off, auto = [], []
+        for _ in range(ROUNDS):
+            off.append(sum(self._ours(files, FILES_PER_EPOCH, evolve="off")))
+            auto.append(sum(self._ours(files, FILES_PER_EPOCH, evolve="auto")))
+        how = "5M rows to a Parquet sink, evolve = 'auto' against 'off'; at most 15% of the rows/s"
+        return Figure("looking for new columns, time", _median_ratio(auto, off), 1 / 0.85, "x", how)
 
     def small_epochs(self) -> Figure:
         files = self._files("small", SMALL_ROWS * SMALL_EPOCHS, SMALL_EPOCHS)
@@ -172,8 +182,10 @@ class _Bench:
         query.awaitTermination()
         return _times(query)
 
-    def _ours(self, files: Path, files_per_epoch: int, versions: int = 1, epochs: int = 0) -> list[float]:
-        with self._home(files, files_per_epoch) as db:
+    def _ours(
+        self, files: Path, files_per_epoch: int, versions: int = 1, epochs: int = 0, evolve: str = "off"
+    ) -> list[float]:
+        with self._home(files, files_per_epoch, evolve) as db:
             _fill(db, versions, epochs)
             pipeline = db.start("0 seconds")
             try:
@@ -186,12 +198,12 @@ class _Bench:
                 pipeline.stop()
 
     @contextmanager
-    def _home(self, files: Path, files_per_epoch: int) -> Iterator[lm.Database]:
+    def _home(self, files: Path, files_per_epoch: int, evolve: str = "off") -> Iterator[lm.Database]:
         home, out = self._fresh("home"), self._fresh("sink")
         with lm.connect(str(home), spark=self.spark) as db:
             db.sql(
                 f"CREATE SOURCE s ({COLUMNS}) WITH (connector = 'files', format = 'json', path = '{files}', "
-                f"max_files_per_epoch = '{files_per_epoch}')"
+                f"max_files_per_epoch = '{files_per_epoch}', evolve = '{evolve}')"
             )
             db.sql(f"CREATE SINK k FROM s WITH (connector = 'files', format = 'parquet', path = '{out}')")
             yield db

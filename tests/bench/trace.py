@@ -1,6 +1,6 @@
 """Epochs over traces without Spark: time of a shard's step and bytes on disk, `python -m tests.bench.trace [case ...]`.
 
-Files lie on the local disk and are synced as in production, so figures hold fsync too. Not part of `make bench` yet.
+Files lie on the local disk and are synced as in production, so figures hold fsync too. `make bench` takes one of them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from laminae.views.kernels.aggregates import (
     groups_trace,
     values_trace,
 )
+from tests.bench.measure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from laminae.trace.spec import TraceSpec
 
@@ -129,8 +130,15 @@ def traces(case: Case) -> list[TraceSpec]:
     return [groups_trace(case.aggregate), *(values_trace(case.aggregate, found) for found in valued)]
 
 
-def run(case: Case, home: str) -> str:
-    """One line: the load, the median and the worst epoch, runs, and bytes against the rows that live."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`line` has the load, the median and the worst epoch, runs, and bytes against the rows that live."""
+
+    line: str
+    on_disk: float
+
+
+def run(case: Case, home: str) -> Measured:
     store, dice, manifest = RunStore.at(home, "v/0"), np.random.default_rng(1), Manifest()
     began = time.perf_counter()
     make: Callable[[], pa.Table]
@@ -159,18 +167,27 @@ def run(case: Case, home: str) -> str:
     )
     ms = sorted(second * 1e3 for second in spent)
     runs = {name: [entry.rows for entry in found] for name, found in manifest.traces}
-    return (
+    line = (
         f"{case.name}: load {load:.2f} s; epoch median {statistics.median(ms):.1f} ms (processor "
         f"{statistics.median(used) * 1e3:.1f}), 90% {ms[int(len(ms) * 0.9)]:.1f}, worst {ms[-1]:.1f} ms (processor "
         f"{max(used) * 1e3:.1f}); newest manifest {manifest.bytes / live:.2f}x of the live {live / 1e6:.1f} MB, "
         f"on disk at most {largest / live:.2f}x; runs {runs}"
     )
+    return Measured(line, largest / live)
+
+
+def figures() -> Iterator[Figure]:
+    case = CASES["delta-100k"]
+    with tempfile.TemporaryDirectory() as home:
+        measured = run(case, home)
+    how = f"{case.epochs} epochs of {case.rows:,} of {case.keys:,} keys, the last three epochs kept"
+    yield Figure("bytes on disk against the live state", measured.on_disk, 3.0, "x", how)
 
 
 def main(names: list[str]) -> None:
     for name in names or CASES:
         with tempfile.TemporaryDirectory() as home:
-            print(run(CASES[name], home), flush=True)
+            print(run(CASES[name], home).line, flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 import laminae as lm
 from tests.bench.measure import Figure
+from tests.bench.memory import sampled
+from tests.bench.plots import Point, draw
 from tests.bench.streams import _median_ratio, _query, _session, _times
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ AT = "at"
 COLUMNS = "k BIGINT, amount BIGINT, w INT"
 COUNT_AND_SUM = "SELECT k, COUNT(*) AS n, SUM(amount) AS s FROM s GROUP BY k"
 STACKED = "SELECT n, COUNT(*) AS groups, SUM(s) AS s FROM v0 GROUP BY n"
+PLOTS = Path("docs/explanation/plots")
+KEYS_DRAWN, STATES_DRAWN = (1_000, 10_000, 100_000, 1_000_000), (100_000, 1_000_000, 2_000_000, 10_000_000)
+DRAWN_ROWS = 1_000_000
+MANY_EPOCHS = 200
 EXTREMES = "SELECT k, MIN(amount) AS lo, MAX(amount) AS hi FROM s GROUP BY k"
 
 
@@ -54,6 +60,8 @@ def figures() -> Iterator[Figure]:
         yield bench.growth_with_state()
         yield bench.extremes()
         yield bench.stacked()
+        yield bench.flat_memory()
+        bench.draw(PLOTS)
 
 
 class _Bench:
@@ -108,6 +116,30 @@ class _Bench:
             one.append(sum(self._ours(files, [COUNT_AND_SUM])))
             two.append(sum(self._ours(files, [COUNT_AND_SUM, STACKED])))
         return Figure("two stacked views against one, time", _median_ratio(two, one), 1.6, "x", "5M rows, 100k keys")
+
+    def flat_memory(self) -> Figure:
+        """Of all processes, over epochs of 1,000 rows at 10M keys: the last quarter against the second."""
+        files = self._small("small-10m-long", self._state_file("many", 10_000_000), 10_000_000, MANY_EPOCHS)
+        with sampled() as found:
+            self._ours(files, [COUNT_AND_SUM])
+        quarter = len(found) // 4
+        early, late = statistics.median(found[quarter : 2 * quarter]), statistics.median(found[3 * quarter :])
+        how = f"{MANY_EPOCHS} epochs at 10M keys: peak {max(found) / 1e9:.2f} GB, at the end {late / 1e9:.2f} GB"
+        return Figure("memory of all processes, late against early", late / early, 1.1, "x", how)
+
+    def draw(self, target: Path) -> None:
+        """Rows a second over keys, and milliseconds of a small epoch over the state, against Spark's own."""
+        speeds, epochs = [], []
+        for keys in KEYS_DRAWN:
+            files = self._files(f"drawn-{keys}", DRAWN_ROWS, ROWS_PER_FILE, keys)
+            ours, native = sum(self._ours(files, [COUNT_AND_SUM])), sum(self._native(files))
+            speeds.append(Point(keys, DRAWN_ROWS / ours * 1000, DRAWN_ROWS / native * 1000))
+        for keys in STATES_DRAWN:
+            files = self._small(f"small-drawn-{keys}", self._state_file(f"drawn-{keys}", keys), keys, 10)
+            ours, native = self._ours(files, [COUNT_AND_SUM]), self._native(files)
+            epochs.append(Point(keys, statistics.median(ours[1 + WARM :]), statistics.median(native[1 + WARM :])))
+        draw(target / "rows-per-second", speeds, "keys", "rows/s (1M CDC rows in epochs of 250k)")
+        draw(target / "epoch-over-state", epochs, "keys in the state", "ms of an epoch of 1,000 rows")
 
     def _native(self, files: Path, *sums: str, where: str = "TRUE") -> list[float]:
         wanted = sums or ("sum(w) AS n", "sum(w * amount) AS s")

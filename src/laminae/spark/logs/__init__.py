@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from laminae.engine.options import option
 from laminae.errors import NotAvailable
-from laminae.spark.logs.open import OPENERS
 
 if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord
@@ -15,6 +14,9 @@ if TYPE_CHECKING:
 
 def open_log(source: SourceRecord, home: str) -> SourceLog:
     """The log of this incarnation of the source; nothing is read or written before it is asked for something."""
+    # Loaded late: kinds of logs import modules of this package, and tasks need some of those alone.
+    from laminae.spark.logs.open import OPENERS
+
     connector = option(source.options, "connector") or "push"
     if connector not in OPENERS:
         raise NotAvailable(

@@ -156,7 +156,7 @@ def processing(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
         events(spark, inbox, metadata)
         .groupBy("eventId")
         .transformWithState(
-            statefulProcessor=Remembering(metadata),
+            statefulProcessor=remembering(metadata),
             outputStructType="eventId BIGINT, previous STRING, listed INT, oldest STRING, parity STRING, kept STRING",
             outputMode="Update",
             timeMode="ProcessingTime",
@@ -164,43 +164,41 @@ def processing(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
     )
 
 
-class Remembering(StatefulProcessor):
-    """Keeps the metadata of its key in every kind of state there is, and tells what it has."""
+def remembering(metadata: str) -> StatefulProcessor:
+    """A processor that workers get by value: they cannot import the tests."""
+    state, names = f"m STRUCT<{metadata}>", names_of(metadata)
 
-    def __init__(self, metadata: str) -> None:
-        self.schema, self.names = f"m STRUCT<{metadata}>", names_of(metadata)
+    def told(value: object) -> str | None:
+        return None if value is None else json.dumps(value.asDict(True), default=str, sort_keys=True)  # type: ignore[attr-defined]
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.last = handle.getValueState("last", self.schema)
-        self.all = handle.getListState("all", self.schema)
-        self.parity = handle.getMapState("parity", "k STRING", self.schema)
-        self.kept = handle.getValueState("kept", self.schema, 3_600_000)
+    class Remembering(StatefulProcessor):
+        """Keeps the metadata of its key in every kind of state there is, and tells what it has."""
 
-    def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: object) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
-        previous = self.last.get()[0] if self.last.exists() else None
-        for number, row in enumerate(sorted(rows, key=lambda row: str(row.ts))):
-            value = (None if row.metadata is None else tuple(row.metadata[name] for name in self.names),)
-            self.last.update(value)
-            self.all.appendValue(value)
-            self.parity.updateValue((f"p{number % 2}",), value)
-            self.kept.update(value)
-        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)  # type: ignore[attr-defined]
-        listed = [value[0] for value in self.all.get()]
-        parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
-        kept = told(self.kept.get()[0])
-        yield Row(key[0], told(previous), len(listed), told(listed[0]), str(parity), kept)
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.handle = handle
+            self.last = handle.getValueState("last", state)
+            self.all = handle.getListState("all", state)
+            self.parity = handle.getMapState("parity", "k STRING", state)
+            self.kept = handle.getValueState("kept", state, 3_600_000)
 
-    def close(self) -> None:
-        pass
+        def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: object) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
+            previous = self.last.get()[0] if self.last.exists() else None
+            for number, row in enumerate(sorted(rows, key=lambda row: str(row.ts))):
+                value = (None if row.metadata is None else tuple(row.metadata[name] for name in names),)
+                self.last.update(value)
+                self.all.appendValue(value)
+                self.parity.updateValue((f"p{number % 2}",), value)
+                self.kept.update(value)
+            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)  # type: ignore[attr-defined]
+            listed = [value[0] for value in self.all.get()]
+            parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
+            kept = told(self.kept.get()[0])
+            yield Row(key[0], told(previous), len(listed), told(listed[0]), str(parity), kept)
 
+        def close(self) -> None:
+            pass
 
-def told(value: object) -> str | None:
-    """A struct by name, so that the same fields in another order are the same text."""
-    if value is None:
-        return None
-    fields = value.asDict(True) if isinstance(value, Row) else value
-    return json.dumps(fields, default=str, sort_keys=True)
+    return Remembering()
 
 
 HDFS = (

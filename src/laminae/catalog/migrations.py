@@ -176,6 +176,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE advances ADD COLUMN refused BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE advances ADD COLUMN refused_files TEXT NOT NULL DEFAULT '[]'",
     ),
+    (
+        # Every epoch asks whether there are any, and most views have none.
+        "CREATE INDEX advances_refused ON advances (owner_id) WHERE refused > 0",
+    ),
 )
 
 

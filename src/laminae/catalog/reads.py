@@ -50,6 +50,8 @@ _ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, 
                       refused_files, arrow_schema
                FROM advances
                WHERE owner_id = ? AND epoch > ? AND epoch <= ? ORDER BY epoch"""
+_LAST_ADVANCE = "SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?"
+_REFUSED = "SELECT coalesce(sum(refused), 0) FROM advances WHERE owner_id = ? AND refused > 0"
 _EMISSION = """SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL
                ORDER BY epoch DESC LIMIT 1"""
 # Of each operator and shard the newest up to an epoch.
@@ -231,15 +233,11 @@ class CatalogReads:
 
     @_reading
     def last_advance(self, owner_id: int) -> int:
-        return int(
-            self._driver.query("SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?", owner_id)[0][0]
-        )
+        return int(self._driver.query(_LAST_ADVANCE, owner_id)[0][0])
 
     @_reading
     def refused(self, owner_id: int) -> int:
-        return int(
-            self._driver.query("SELECT coalesce(sum(refused), 0) FROM advances WHERE owner_id = ?", owner_id)[0][0]
-        )
+        return int(self._driver.query(_REFUSED, owner_id)[0][0])
 
     @_reading
     def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:

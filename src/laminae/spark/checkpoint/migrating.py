@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from laminae.errors import CheckpointExists, LaminaeError, MigrationFailed, StateRefused
 from laminae.spark.checkpoint.checking import NOTE, Checked, checked
+from laminae.spark.checkpoint.problems import told
 from laminae.spark.checkpoint.rewriting import rewrite
 from laminae.spark.checkpoint.session import own_session, session_of
 from laminae.spark.checkpoint.state_rows import row_counts
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from laminae.state.checkpoint.report import CheckReport
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+# A store without rows must still be written in every partition, and adaptive execution leaves out what is empty.
+ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,7 @@ def carried_over(spark: SparkSession, found: Checked, target: str, on_step: OnSt
         raise
     except Exception as problem:
         files.delete(working)
-        told = str(problem).strip().splitlines()[0]
-        raise MigrationFailed(checkpoint=report.checkpoint, problem=told) from problem
+        raise MigrationFailed(checkpoint=report.checkpoint, problem=told(problem)) from problem
     on_step("put it in its place", 0, 1)
     if not files.rename(working, location):
         raise CheckpointExists(checkpoint=location)
@@ -103,7 +105,7 @@ def _make(spark: SparkSession, found: Checked, working: str, target: str, on_ste
         for batch in (old.batch, *old.planned):
             path = f"{working}/offsets/{batch}"
             files.write(path, with_setting(files.read(path) or b"", PROVIDER, ROCKSDB))
-    session = own_session(spark, {PROVIDER: ROCKSDB, FORMAT: "2" if old.has_store_ids else "1"})
+    session = own_session(spark, {PROVIDER: ROCKSDB, FORMAT: "2" if old.has_store_ids else "1", ADAPTIVE: "false"})
     ids = rewrite(session, old, working, found.report.families, on_step)
     if ids is not None:
         path = f"{working}/commits/{old.batch}"
@@ -153,5 +155,5 @@ def _verify(spark: SparkSession, found: Checked, working: str) -> None:
     for plan in found.report.families:
         rows = counts.get((plan.operator, plan.store, plan.family), 0)
         if rows != plan.rows:
-            told = f"{plan.path} had {plan.rows} rows and has {rows}"
-            raise MigrationFailed(checkpoint=found.report.checkpoint, problem=told)
+            lost = f"{plan.path} had {plan.rows} rows and has {rows}"
+            raise MigrationFailed(checkpoint=found.report.checkpoint, problem=lost)

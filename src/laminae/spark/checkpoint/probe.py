@@ -15,6 +15,7 @@ from pyspark.sql.utils import is_remote
 
 from laminae.errors import InvalidQuery, NotAvailable
 from laminae.spark.checkpoint.plans import query_note
+from laminae.spark.checkpoint.problems import told
 from laminae.spark.checkpoint.query import MODES, Built, built
 from laminae.spark.checkpoint.session import own_session
 from laminae.state.checkpoint.check import Planned
@@ -79,10 +80,10 @@ def _planned(files: HadoopFiles, old: Checkpoint, query: Built, directory: str) 
             return _plan(query.frame, mode, directory)
         except PySparkException as found:
             problem = found
-    told = str(problem).strip().splitlines()[0]
+    assert problem is not None
     raise InvalidQuery(
         query=query.name,
-        problem=f"Spark cannot plan it over the checkpoint: {told}",
+        problem=f"Spark cannot plan it over the checkpoint: {told(problem)}",
         advice="Keep the sources of the query and their order, and see that each can be reached.",
     ) from problem
 

@@ -31,11 +31,13 @@ class LogRange:
     """From `start` (exclusive end of the range before) up to `end`, as the JSON texts of Spark's offset log.
 
     `refused` are items that became dead letters as a whole when they were first read: only a replay reads them again.
+    `broken` are items that Spark fails to read, with the reason: each becomes a dead letter as a whole.
     """
 
     start: str
     end: str
     refused: frozenset[int] = frozenset()
+    broken: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ class SourceLog(Protocol):
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         """The decoded records of a range: the one reading path of epochs, SELECT and backfill."""
+        ...
+
+    def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
+        """Items of a range that cannot be read, with the reason. It takes long: to be asked when a job has failed."""
         ...
 
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:

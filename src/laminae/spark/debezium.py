@@ -68,7 +68,11 @@ class DebeziumLog:
         return self.inner.stream(spark)
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
-        return self._decoded(self.inner.read(spark, span), table)
+        found = self._decoded(self.inner.read(spark, span), table)
+        return self.inner.with_broken(spark, span, table, found)
+
+    def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
+        return self.inner.broken(span)
 
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return None

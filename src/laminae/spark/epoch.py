@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.engine import Engine
+    from laminae.spark.contract import SourceLog
     from laminae.spark.storage import Storage
 
 _Rows = TypeVar("_Rows", "DataFrame", QuickRows)
@@ -142,8 +145,19 @@ class EpochRunner:
         if done is not None and (done.start_offsets, done.end_offsets) == (span.start, span.end):
             return done.epoch
         self._refuse_divergence(source, batch_id, span)
-        memory = self._memories[source_id]
-        memory.settle()
+        self._memories[source_id].settle()
+        while True:
+            try:
+                return self._read(spark, source, log, batch_id, span)
+            except (PySparkException, Py4JError, UnicodeEncodeError):
+                # A file that cannot be read is a dead letter as a whole, and nothing to stop for.
+                broken = log.broken(span)
+                if broken == span.broken:
+                    raise
+                span = replace(span, broken=broken)
+
+    def _read(self, spark: SparkSession, source: SourceRecord, log: SourceLog, batch_id: int, span: LogRange) -> int:
+        memory = self._memories[source.id]
         items = range(log.item(span.start), log.item(span.end))
         stamps = log.stamps_at_hand(span)
         time = time_of(self.storage.checkpoint(source.id), source.name, batch_id)
@@ -172,7 +186,7 @@ class EpochRunner:
             if written.segment is not None:
                 self.storage.remove(written.segment)
             faults.reach("schema evolved")
-            source = self.engine.source(source_name)
+            source = self.engine.source(source.name)
         return self._commit(plan, decoded.records, written)
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:

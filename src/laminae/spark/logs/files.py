@@ -14,8 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that everyone g
 from laminae.errors import SourceUnavailable
 from laminae.spark.contract import RAW_COLUMNS, Decoded
 from laminae.spark.expression import Expression
+from laminae.spark.files.broken import shown_path, why_broken
+from laminae.spark.files.footers import Refused
 from laminae.spark.files.json_chunks import chunked_rows
-from laminae.spark.files.records import PATH, line_number, path_of, place_columns
+from laminae.spark.files.parquet import ParquetReader
+from laminae.spark.files.records import PATH, line_number, path_of, place_columns, refused_files
 from laminae.spark.logs.listing import FileEntry, FileList
 from laminae.spark.logs.numbered import NumberedLog, as_newest, literal_path, no_records, reading_many
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
     from laminae.codec.decoders import Decoder, DecoderTable
     from laminae.spark.contract import LogRange, QuickRows
-    from laminae.spark.files.footers import Refused
     from laminae.spark.logs.tails import Settings
 
 
@@ -65,10 +67,29 @@ class FilesLog(NumberedLog):
         if not items:
             return ()
         self._directory.items(items.stop)
-        found = tuple(entry for entry in self._list.entries(items) if entry.item not in span.refused)
+        left_out = {*span.refused, *dict(span.broken)}
+        found = tuple(entry for entry in self._list.entries(items) if entry.item not in left_out)
         for entry in found:
+            # Fails on a name that is no text: sent to the JVM it would take the connection down.
+            entry.path.encode()
             self._check(entry)
         return found
+
+    def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
+        is_parquet, known = isinstance(self.reader, ParquetReader), dict(span.broken)
+        entries = (entry for entry in self._list.entries(self._items(span)) if entry.item not in known)
+        found = ((entry.item, why_broken(entry.path, is_parquet)) for entry in entries)
+        return (*span.broken, *((item, reason) for item, reason in found if reason is not None))
+
+    def with_broken(self, spark: SparkSession, span: LogRange, table: DecoderTable, found: Decoded) -> Decoded:
+        if not span.broken:
+            return found
+        reasons = dict(span.broken)
+        entries = [entry for entry in self._list.entries(self._items(span)) if entry.item in reasons]
+        named = [replace(entry, path=shown_path(entry.path)) for entry in entries]
+        (letters,) = refused_files(spark, [(entry, Refused(reasons[entry.item])) for entry in named], table.current)
+        records = found.records.unionByName(letters, allowMissingColumns=True)
+        return Decoded(records, found.wanted)
 
     def newest(self, count: int) -> tuple[FileEntry, ...]:
         """The last files that are there now, oldest first; those that are gone again are left out."""
@@ -81,28 +102,36 @@ class FilesLog(NumberedLog):
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         if self.reader is None:
-            return super().decoded(spark, span, table)
-        return self.reader.decoded(spark, self.descriptors(span), table)
+            return self.with_broken(spark, span, table, super().decoded(spark, span, table))
+        found = self.reader.decoded(spark, self.descriptors(span), table)
+        return self.with_broken(spark, span, table, found)
 
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        return chunked_rows(spark, self.descriptors(span), table) if self.reader is None else None
+        if self.reader is not None or span.broken:
+            return None
+        return chunked_rows(spark, self.descriptors(span), table)
 
     def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        return super().quick_rows(spark, span, table) if self.reader is None else None
+        return super().quick_rows(spark, span, table) if self.reader is None and not span.broken else None
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
         if self.reader is None:
             super().make_ready(spark, table)
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
-        if self.reader is None:
-            return super().decoded_again(letters, table)
-        newest = replace(table, decoders=table.decoders[-1:])
         whole = letters.where(F.col("value").isNull()).select("item", "partition", "timestamp")
         files = sorted((_named(row) for row in whole.distinct().collect()), key=lambda entry: entry.item)
-        again = self.reader.decoded(letters.sparkSession, files, newest)
+        if self.reader is None:
+            again = (
+                lines(letters.sparkSession, files, has_order=self._has_order)
+                if files
+                else no_records(letters.sparkSession)
+            )
+            return super().decoded_again(letters.where(F.col("value").isNotNull()).unionByName(again), table)
+        newest = replace(table, decoders=table.decoders[-1:])
+        mended = self.reader.decoded(letters.sparkSession, files, newest)
         rest = self.reader.decoded_again(as_newest(letters.where(F.col("value").isNotNull()), newest), newest)
-        return Decoded(again.records.union(rest), again.wanted)
+        return Decoded(mended.records.union(rest), mended.wanted)
 
     def _check(self, entry: FileEntry) -> None:
         """A record must be the same at every reading; a file that was appended to would have more of them."""

@@ -81,6 +81,13 @@ class NumberedLog(ABC):
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         return json_records(self.read(spark, span), table)
 
+    def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
+        return ()
+
+    def with_broken(self, spark: SparkSession, span: LogRange, table: DecoderTable, found: Decoded) -> Decoded:
+        """What was decoded, and a letter for each item of the range that is broken."""
+        return found
+
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return None
 

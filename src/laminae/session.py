@@ -54,14 +54,23 @@ def connect(
     catalog: str | None = None,
     jars: Sequence[str] = (),
     config: Mapping[str, str] | None = None,
+    from_savepoint: str | None = None,
 ) -> Database:
     """Open a home: a directory, or a file system URI with its catalog in PostgreSQL. Starts no Spark.
 
-    `spark` is a session to use instead of one of our own; `jars` and `config` go to the one we start.
+    `spark` is a session to use instead of one of our own; `jars` and `config` go to the one we start. With
+    `from_savepoint` the home goes back to that savepoint first, as by `restore`.
     """
     if not isinstance(home, str | PathLike):
         raise HomeUnwritable(location=repr(home), problem="this is not the name of a directory")
-    return Database(str(home), open_catalog(str(home), catalog), spark, tuple(jars), dict(config or {}))
+    db = Database(str(home), open_catalog(str(home), catalog), spark, tuple(jars), dict(config or {}))
+    if from_savepoint is not None:
+        try:
+            db.restore(from_savepoint)
+        except BaseException:
+            db.close()
+            raise
+    return db
 
 
 class Database:

@@ -29,7 +29,8 @@ class Decoder:
 class DecoderTable:
     """All versions that records of an epoch can have, oldest first, and the schema they are projected to.
 
-    Without `has_stamps` the log gives no record a version of its own.
+    Without `has_stamps` the log gives no record a version of its own. With `refuses_unknown` a record that has fields
+    beyond its schema is refused; the fields are ignored otherwise.
     """
 
     decoders: tuple[Decoder, ...]
@@ -37,6 +38,7 @@ class DecoderTable:
     version_field: str | None = None
     finds_unknown_fields: bool = False
     has_stamps: bool = True
+    refuses_unknown: bool = False
 
     def at(self, item: int) -> Decoder:
         """The decoder of an unstamped record at this place in the log."""

@@ -12,6 +12,7 @@ from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
 from laminae.engine.changelogs import check_changelog
 from laminae.engine.edits import column_id_at, field_at
+from laminae.engine.epochs import DEAD_LETTER
 from laminae.engine.evolution import history_of
 from laminae.engine.options import (
     SETTINGS,
@@ -49,6 +50,7 @@ FIXED_ONCE_READ = (
     "deleted_by",
     "format",
     "max_future",
+    "on_rejected",
     "op_field",
     "rows_per_second",
     "sequence_by",
@@ -139,7 +141,7 @@ def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool)
             option="connector", owner=source.name, problem="a source keeps its connector", advice=advice
         )
     for name, value in given:
-        if is_read and name in FIXED_ONCE_READ and value != option(source.options, name):
+        if is_read and _decides(name, (value, option(source.options, name))):
             advice = "Create another source with it; records that were read must be read alike again."
             raise InvalidOption(
                 option=name, owner=source.name, problem="records have been read without it already", advice=advice
@@ -152,6 +154,13 @@ def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool)
     update = updates.SetSourceOptions(source.id, source.name, source.definition_seq, merged)
     notes = tuple(f"{name} = {value!r}" for name, value in given)
     return Plan("set options of source", source.name, Outcome.APPLY, (update,), notes=notes)
+
+
+def _decides(name: str, values: tuple[str | None, str | None]) -> bool:
+    """Whether the one value of an option instead of the other makes other rows of the same bytes."""
+    if name == "on_rejected" and DEAD_LETTER not in values:
+        return False
+    return name in FIXED_ONCE_READ and values[0] != values[1]
 
 
 def plan_setting(statement: SetSetting) -> Plan:

@@ -39,6 +39,7 @@ class Way(Enum):
 
 # These connectors give no record a stamp of its own.
 UNSTAMPED = ("files", "rate")
+DEAD_LETTER = "dead_letter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ def decoder_table(
     Versions without a place hold from `first_item` on. A re-read has None: no record of it stands behind their place.
     """
     accepts = option(source.options, "accept_old_names") != "false"
+    refuses = option(source.options, "on_rejected") == DEAD_LETTER
     decoders = tuple(
         Decoder(
             version=version.version,
@@ -207,8 +209,9 @@ def decoder_table(
         decoders=decoders,
         current=source.schema,
         version_field=option(source.options, "version_field"),
-        finds_unknown_fields=option(source.options, "evolve") != "off",
+        finds_unknown_fields=option(source.options, "evolve") != "off" or refuses,
         has_stamps=option(source.options, "connector") not in UNSTAMPED,
+        refuses_unknown=refuses,
     )
 
 

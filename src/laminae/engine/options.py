@@ -63,7 +63,9 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "compatibility_rules": OptionRow(tuple(RuleSet), "seed", "How a mode reads a dropped column"),
     "evolve": OptionRow(("off", "auto", "confirm"), "off", "Whether new columns found in the data evolve the schema"),
     "max_new_columns": OptionRow(NUMBER, "100", "More new columns than this in one epoch need confirmation"),
-    "on_rejected": OptionRow(("ignore", "stop"), "ignore", "What happens when an evolution by the data is rejected"),
+    "on_rejected": OptionRow(
+        ("ignore", "dead_letter", "stop"), "ignore", "What happens to records whose new fields are not taken"
+    ),
     "on_error": OptionRow(("dead_letter", "fail"), "dead_letter", "What happens to a record that cannot be decoded"),
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
     "sequence_by": OptionRow(TEXT, None, "What orders upserts: a column, or a field of Debezium's events"),

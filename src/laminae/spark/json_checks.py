@@ -45,6 +45,7 @@ REASONS = {
     "too long": "the message holds a text or number that is too long to read",
     "type": " is not a value of type ",
     "digits": " has more digits than this type keeps: ",
+    "unknown": "the message has a field that the source does not take",
     "version": "unknown schema version ",
     "suspect": "the message needs a closer look",
 }

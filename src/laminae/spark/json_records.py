@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.spark.contract import ERROR, UNKNOWN, Decoded
 from laminae.spark.decode import decode
 from laminae.spark.infer import infer_schema
+from laminae.spark.json_checks import REASONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def json_records(raw: DataFrame, table: DecoderTable) -> Decoded:
     records = decode(raw, table)
+    if table.refuses_unknown:
+        records = records.withColumn(ERROR, F.coalesce(F.col(ERROR), F.when(F.col(UNKNOWN), F.lit(REASONS["unknown"]))))
 
     def wanted(current: pa.Schema) -> pa.Schema:
         suspects = records.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import laminae as lm
-from laminae.errors import LeaseHeld, SourceTruncated
+from laminae.errors import LeaseHeld, SourceTruncated, UnknownObject
 from laminae.spark.metrics import EpochCommitted, SparkProgress
 from tests.support.waiting import until
 
@@ -139,3 +139,19 @@ def test_a_callback_that_fails_is_logged_and_stops_nothing(db, caplog):
         pipeline.stop()
     assert ids(db) == [1]
     assert "the metrics callback failed" in caplog.text
+
+
+def test_a_home_can_be_opened_at_a_savepoint(db, spark, tmp_path):
+    push(db, 1, 2)
+    db.savepoint("before")
+    push(db, 3)
+    db.close()
+    with lm.connect(str(tmp_path / "home"), spark=spark, from_savepoint="before") as again:
+        assert ids(again) == [1, 2]
+        again.run()
+        assert ids(again) == [1, 2, 3]
+
+
+def test_a_home_cannot_be_opened_at_a_savepoint_that_is_not_there(db, spark, tmp_path):
+    with pytest.raises(UnknownObject, match="nowhere"):
+        lm.connect(str(tmp_path / "home"), spark=spark, from_savepoint="nowhere")

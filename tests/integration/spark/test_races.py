@@ -208,3 +208,37 @@ def test_a_source_may_stop_at_a_rejected_evolution(db):
     db.sql("ALTER SOURCE s SET (on_rejected = 'ignore')")
     db.run()
     assert len(db.dead_letters("s").fetchall()) == 1
+
+
+def test_a_source_may_refuse_records_whose_new_fields_are_not_taken(db):
+    db.sql("CREATE SOURCE s (id BIGINT, a INT) WITH (evolve = 'confirm', on_rejected = 'dead_letter')")
+    db.insert("s", [{"id": 1, "a": 1}, {"id": 2, "b": "new"}])
+    db.run()
+    assert db.sql("SELECT id, a FROM s").fetchall() == [(1, 1)]
+    ((reason,),) = db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall()
+    assert reason == "the message has a field that the source does not take"
+    ((change,),) = db.sql("SELECT id FROM laminar_catalog.pending_changes").fetchall()
+    db.sql(f"ALTER SOURCE s CONFIRM CHANGE {change}")
+    assert db.replay_dead_letters("s").rows == 1
+    assert db.sql("SELECT id, b FROM s ORDER BY id").fetchall() == [(1, None), (2, "new")]
+
+
+def test_files_with_columns_that_are_not_taken_are_refused_where_the_source_says_so(db, inbox):
+    db.sql(
+        "CREATE SOURCE s (id BIGINT) "
+        f"WITH (connector = 'files', format = 'csv', path = '{inbox}', on_rejected = 'dead_letter')"
+    )
+    (inbox / "a.csv").write_text("id\n1\n")
+    (inbox / "b.csv").write_text("id,more\n2,x\n")
+    db.run()
+    assert db.sql("SELECT id FROM s").fetchall() == [(1,)]
+    ((reason,),) = db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall()
+    assert reason == "the file has a column that the source does not take"
+
+
+def test_whether_new_fields_are_refused_stays_once_records_were_read(db):
+    db.sql("CREATE SOURCE s (id BIGINT) WITH (on_rejected = 'dead_letter')")
+    db.insert("s", [{"id": 1}])
+    db.run()
+    with pytest.raises(InvalidOption, match="on_rejected"):
+        db.sql("ALTER SOURCE s SET (on_rejected = 'ignore')")

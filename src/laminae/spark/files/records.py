@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # What a scan adds to the file's own columns.
 PATH, INDEX = "_path", "_index"
 READ, PROBLEM = "_read", "_problem"
+UNKNOWN_COLUMN = "the file has a column that the source does not take"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_VERSION = Expression("CAST(NULL AS INT)")
 
@@ -85,6 +86,8 @@ def decoded_records(frame: DataFrame, raw: dict[str, Expression], reading: Readi
         *(raw[name].column.alias(name) for name in RAW_COLUMNS), READ, reading.problem.column.alias(PROBLEM)
     )
     row, problems = column(READ), [column(PROBLEM)]
+    if reading.has_unknown and table.refuses_unknown:
+        problems.append(literal(UNKNOWN_COLUMN))
     if not reading.decoder.schema.equals(table.current, check_metadata=True):
         projection = projection_between(reading.decoder.schema, table.current)
         names = reading.decoder.schema.names

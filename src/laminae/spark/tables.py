@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.engine.changelogs import is_keyed, is_retract
-from laminae.engine.epochs import MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
+from laminae.engine.epochs import DEAD_LETTER, MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
 from laminae.engine.options import option
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
@@ -142,8 +142,9 @@ class _Reading:
             yield found
 
     def _join(self, found: Sequence[EpochRecord], epoch: EpochRecord) -> bool:
-        # A stamp of a version to come was refused, and would not be by a later version.
-        if has_stamps(self.source) and any(each.dead_letters for each in found):
+        # A stamp or a field of a version to come was refused, and would not be by a later version.
+        refuses_news = has_stamps(self.source) or option(self.source.options, "on_rejected") == DEAD_LETTER
+        if refuses_news and any(each.dead_letters for each in found):
             return False
         return refuse_alike(self._schema(found[-1].version), self._schema(epoch.version))
 
@@ -173,7 +174,7 @@ class _Reading:
 
     def _table(self, past: SourceRecord, wanted: Sequence[VersionRecord]) -> DecoderTable:
         table = decoder_table(past, self.versions[: past.version], wanted, first_item=None)
-        return replace(table, finds_unknown_fields=False)
+        return replace(table, finds_unknown_fields=table.refuses_unknown)
 
     def _rows(self, past: SourceRecord, decoded: Decoded) -> DataFrame:
         """What was a row then, under the current schema. It stays one, even where the schema has become stricter."""

@@ -148,7 +148,7 @@ def test_start_migrates_only_when_that_is_enabled(stopped: Stopped, tmp_path: Pa
     target = tmp_path / "new"
 
     def build(spark: SparkSession):  # type: ignore[no-untyped-def]
-        return stopped.build(NEW)(spark).format("noop").trigger(availableNow=True)
+        return stopped.build(NEW)(spark).format("noop")
 
     with pytest.raises(StateEvolutionDisabled, match="location"):
         laminae.state.start(build, str(stopped.checkpoint), str(target), spark=stopped.spark)
@@ -208,8 +208,8 @@ def test_other_operators_are_refused(stopped: Stopped) -> None:
 
 
 def test_a_running_query_is_refused(stopped: Stopped, tmp_path: Path) -> None:
-    writer = stopped.build(OLD)(stopped.spark).format("noop").option("checkpointLocation", str(tmp_path / "live"))
-    query = writer.start()
+    writer = stopped.build(OLD)(stopped.spark).format("noop").trigger(processingTime="1 hour")
+    query = writer.option("checkpointLocation", str(tmp_path / "live")).start()
     try:
         query.processAllAvailable()
         with pytest.raises(CheckpointInUse):

@@ -7,10 +7,10 @@ UV := $(VENV)/bin/uv
 export UV_NO_PROGRESS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos check bench docs lock format
+.PHONY: help setup demo test test-spark43 chaos check bench docs lock format
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Make .venv with locked versions, and report a missing Java
 
@@ -28,6 +28,13 @@ demo: setup ## Show schemas evolving: verdicts, refusals and history
 
 test: setup ## Run the tests
 	@$(PY) -m pytest
+
+test-spark43: setup ## Run the tests of state on Spark 4.3, in an environment of its own
+	@test -x .venv43/bin/python || $(UV) venv --quiet --python $(PY) .venv43
+	@$(UV) pip sync --quiet --python .venv43/bin/python --require-hashes $(LOCK)
+	@$(UV) pip install --quiet --python .venv43/bin/python 'pyspark==4.3.*'
+	@$(UV) pip install --quiet --python .venv43/bin/python --no-deps --no-build-isolation -e .
+	@.venv43/bin/python -m pytest tests/unit/state tests/properties/test_state_properties.py tests/integration/spark/checkpoint
 
 chaos: setup ## Run the long fault-injection tests
 	@$(PY) -m pytest -m chaos tests

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import ground_floor, streams, trace, views, zset
+from tests.bench import ground_floor, state, streams, trace, views, zset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PARTS = {part.__name__.rpartition(".")[2]: part for part in (ground_floor, zset, trace, streams, views)}
+PARTS = {part.__name__.rpartition(".")[2]: part for part in (ground_floor, zset, state, trace, streams, views)}
 
 
 def main(names: Sequence[str]) -> int:

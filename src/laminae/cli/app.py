@@ -17,6 +17,7 @@ from laminae.cli.keeping import keeping, savepoints
 from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
 from laminae.cli.output import as_json, rows_of
 from laminae.cli.running import letters, running
+from laminae.cli.state import state
 from laminae.cli.watching import watching
 from laminae.errors import LaminaeError
 from laminae.render import grid, history_picture, print_table
@@ -107,6 +108,7 @@ app.add_typer(watching)
 app.add_typer(keeping)
 app.add_typer(letters, name="dead-letters")
 app.add_typer(savepoints, name="savepoint")
+app.add_typer(state, name="state")
 
 
 @app.command()

@@ -75,7 +75,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "version_field": OptionRow(TEXT, None, "Integer field of a record that names its schema version"),
     "version_header": OptionRow(TEXT, None, "Header of a record that names its schema version"),
     "accept_old_names": OptionRow(BOOLEANS, "true", "Whether a renamed column is still read under its former names"),
-    "max_future": OptionRow(DURATION, None, "Rows dated further ahead are dead letters"),
+    "max_future": OptionRow(DURATION, None, "Rows dated further ahead of their record are dead letters"),
     "idle_timeout": OptionRow(DURATION, None, "A source idle this long no longer holds the watermark back"),
     "hold_max_records": OptionRow(NUMBER, "100000", "Records of an unknown schema id held while the registry is away"),
     "dead_letter_limit": OptionRow(NUMBER, "1000000", "More dead letters than this stop the source"),

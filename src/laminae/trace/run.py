@@ -94,7 +94,7 @@ def read_run(path: str, source: pa.Buffer | pa.NativeFile) -> Run:
             raise RunDamaged(file=path, problem="it is an Arrow file, but not a run")
         batch = reader.get_batch(0).replace_schema_metadata(None)
         run = Run.of(path, batch)
-    except (pa.ArrowException, KeyError, ValueError) as problem:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
         raise RunDamaged(file=path, problem=f"it cannot be read: {problem}") from None
     if len(run) != facts["rows"] or not _is_sorted(run.hashes, facts["min_hash"], facts["max_hash"]):
         raise RunDamaged(file=path, problem="its rows are not those it was written with")

@@ -97,6 +97,21 @@ def test_damaged_file_that_is_put_back_is_looked_at_again(store, tmp_path):
                 reader.open(entry)
 
 
+def test_file_that_is_damaged_after_it_was_verified_is_still_named(store, tmp_path):
+    entry = store.write(SPEC, batch(*range(100)))
+    path = path_of(store, entry, tmp_path)
+    with open(path, "rb") as file:
+        whole = file.read()
+    found = 0
+    for place in range(0, len(whole), 8):
+        damaged = whole[:place] + bytes(each ^ 0xFF for each in whole[place : place + 8]) + whole[place + 8 :]
+        try:
+            read_run(entry.path, pa.py_buffer(damaged))
+        except RunDamaged as error:
+            found += entry.path in str(error)
+    assert found
+
+
 def test_shortened_file_is_found(store, tmp_path):
     entry = store.write(SPEC, batch(1, 2))
     os.truncate(path_of(store, entry, tmp_path), entry.bytes - 8)

@@ -9,8 +9,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from laminae.errors import CheckpointExists, LaminaeError, MigrationFailed, StateRefused
+from laminae.errors import CheckpointExists, LaminaeError, MigrationFailed, StateEvolutionDisabled, StateRefused
 from laminae.spark.checkpoint.checking import NOTE, Checked, checked
+from laminae.spark.checkpoint.enabling import is_enabled
 from laminae.spark.checkpoint.problems import told
 from laminae.spark.checkpoint.rewriting import rewrite
 from laminae.spark.checkpoint.session import own_session, session_of
@@ -50,15 +51,19 @@ def migrate_checkpoint(
     from_build: Build | None = None,
     same_aggregates: bool = False,
     add_aggregates: bool = False,
+    enable: bool | None = None,
     on_step: OnStep = silent,
 ) -> Migrated:
     """Make a new checkpoint at `target` with all state of the old one, for the query of `build(spark)`.
 
-    It keeps the query id, offsets, batch ids and every row; `StateRefused` has every reason why it cannot.
+    It keeps the query id, offsets, batch ids and every row; `StateRefused` has every reason why it cannot. To ask for
+    it is to enable it, unless `enable` or the setting state.schema-evolution.enable says false.
     """
     session = session_of(spark)
     assumed = Assumptions(same_aggregates, add_aggregates)
     with checked(session, checkpoint, build, from_build, assumed, on_step) as found:
+        if found.report.is_compatible and not is_enabled(session, enable, unless_said=True):
+            raise StateEvolutionDisabled(checkpoint=found.report.checkpoint, changes=found.report.changed())
         return carried_over(session, found, target, on_step)
 
 

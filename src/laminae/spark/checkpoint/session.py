@@ -13,6 +13,11 @@ def session_of(given: SparkSession | None) -> SparkSession:
     return SparkSession.getActiveSession() or spark_session("checkpoint://", (), {})
 
 
+def started_session(settings: dict[str, str]) -> SparkSession:
+    """A session for a command, with these settings of Spark's."""
+    return spark_session("checkpoint://", (), settings)
+
+
 def own_session(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
     """A copy of the session with settings of its own; those of the given one stay as they are."""
     copied = SparkSession(spark.sparkContext, jsparkSession=spark._jsparkSession.cloneSession())

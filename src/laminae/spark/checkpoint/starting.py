@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from laminae.errors import InvalidQuery, StateEvolutionDisabled, StateRefused
 from laminae.spark.checkpoint.checking import checked
+from laminae.spark.checkpoint.enabling import is_enabled
 from laminae.spark.checkpoint.files import HadoopFiles
 from laminae.spark.checkpoint.migrating import carried_over
 from laminae.spark.checkpoint.query import built
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from laminae.spark.checkpoint.query import Build
-
-SETTING = "state.schema-evolution.enable"
 
 
 def start(
@@ -53,17 +52,11 @@ def start(
             raise StateRefused(checkpoint=report.checkpoint, reasons=reasons)
         place = report.checkpoint
         if report.kind is Kind.AFTER_MIGRATION:
-            if not (is_enabled(session) if enable is None else enable):
+            if not is_enabled(session, enable, unless_said=False):
                 raise StateEvolutionDisabled(checkpoint=report.checkpoint, changes=report.changed())
             place = carried_over(session, found, target, on_step).checkpoint
     on_step("start the query", 0, 1)
     return _started(build, session, place)
-
-
-def is_enabled(spark: SparkSession) -> bool:
-    """The setting of the session, under its own name or as a setting of Spark's."""
-    given = spark.conf.get(SETTING, None) or spark.conf.get(f"spark.laminae.{SETTING}", None)
-    return (given or "false").casefold() == "true"
 
 
 def _started(build: Build, spark: SparkSession, checkpoint: str) -> StreamingQuery:

@@ -139,3 +139,6 @@ def test_rows_that_a_view_set_aside_are_named_and_counted(catalog: Catalog) -> N
         catalog.commit([NextEpoch(), advance])
     assert [each.refused_files for each in catalog.advances(owner)] == [("x",), ("y",)]
     assert (catalog.refused(owner), catalog.refused(owner + 1)) == (3, 0)
+    catalog.commit([ForgetChanges(owner, (), refused=(1,))])
+    assert [each.refused_files for each in catalog.advances(owner)] == [(), ("y",)]
+    assert catalog.refused(owner) == 3

@@ -289,10 +289,15 @@ class ForgetSegments:
 
 @dataclass(frozen=True, slots=True)
 class ForgetChanges:
-    """The changelog of these epochs of a view, or of a source's table, is no longer kept; their counts are."""
+    """The changelog of these epochs of a view, or of a source's table, is no longer kept; their counts are.
+
+    Nor are the rows that came too late for it, or failed in it, in those of the other two.
+    """
 
     owner_id: int
     epochs: tuple[int, ...]
+    late: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,5 +76,11 @@ def adopt_state(update: AdoptState, writing: Writing) -> int:
 
 
 def forget_changes(update: ForgetChanges, writing: Writing) -> int:
-    forget = "UPDATE advances SET files = '[]' WHERE owner_id = ? AND epoch = ?"
-    return sum(writing.transaction.execute(forget, update.owner_id, epoch) for epoch in update.epochs)
+    gone = (
+        ("UPDATE advances SET files = '[]' WHERE owner_id = ? AND epoch = ?", update.epochs),
+        ("UPDATE advances SET late_files = '[]' WHERE owner_id = ? AND epoch = ?", update.late),
+        ("UPDATE advances SET refused_files = '[]' WHERE owner_id = ? AND epoch = ?", update.refused),
+    )
+    return sum(
+        writing.transaction.execute(forget, update.owner_id, epoch) for forget, epochs in gone for epoch in epochs
+    )

@@ -15,7 +15,7 @@ from laminae.engine.options import retention
 from laminae.engine.view_order import LIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from laminae.catalog.model import AdvanceRecord, Options, SavepointRecord, SinkRecord, ViewRecord
@@ -46,16 +46,37 @@ class ChangesCollection:
 
 def plan_changes_collection(facts: ChangesFacts, now: datetime) -> ChangesCollection:
     old = _old(facts, now)
-    going = {file for advance in old for file in advance.files}
-    named = {file for advance in facts.advances for file in advance.files}
-    removals = [Removal("changes", facts.name, each.path, each.size) for each in facts.stored if each.path in going]
+    late = _old_asides(facts, now, "late_retention", lambda advance: advance.late_files)
+    refused = _old_asides(facts, now, "dead_letter_retention", lambda advance: advance.refused_files)
+    going = {file: "changes" for advance in old for file in advance.files}
+    going |= {file: "late rows" for advance in late for file in advance.late_files}
+    going |= {file: "dead letters" for advance in refused for file in advance.refused_files}
+    named = {file for each in facts.advances for file in (*each.files, *each.late_files, *each.refused_files)}
+    removals = [
+        Removal(going[each.path], facts.name, each.path, each.size) for each in facts.stored if each.path in going
+    ]
     removals += [
         Removal("orphan", facts.name, each.path, each.size)
         for each in facts.stored
         if each.path not in named and now - each.modified > GRACE
     ]
-    epochs = tuple(advance.epoch for advance in old)
-    return ChangesCollection(tuple(removals), ForgetChanges(facts.owner_id, epochs) if epochs else None)
+    epochs = [tuple(advance.epoch for advance in found) for found in (old, late, refused)]
+    return ChangesCollection(tuple(removals), ForgetChanges(facts.owner_id, *epochs) if any(epochs) else None)
+
+
+def _old_asides(
+    facts: ChangesFacts, now: datetime, name: str, files_of: Callable[[AdvanceRecord], tuple[str, ...]]
+) -> list[AdvanceRecord]:
+    """Epochs whose rows that were set aside are older than they are kept."""
+    kept = retention(facts.options, facts.settings, name)
+    if kept is None:
+        return []
+    modified = {each.path: each.modified for each in facts.stored}
+    return [
+        advance
+        for advance in facts.advances
+        if files_of(advance) and all(now - modified[file] > kept for file in files_of(advance) if file in modified)
+    ]
 
 
 def _old(facts: ChangesFacts, now: datetime) -> list[AdvanceRecord]:

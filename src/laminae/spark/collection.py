@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SEGMENTS = ("segments", "dead_letters", "snapshots")
 CHANGES = "changes"
+# Rows that came too late for a view, and rows on which an expression of it failed.
+ASIDES = ("late", "refused")
 # A SELECT reads the state of the epoch that it began in while others are committed.
 KEPT_EPOCHS = 10
 
@@ -89,6 +91,7 @@ def _changes_facts(catalog: Catalog, storage: Storage, owner: SourceRecord | Vie
     place = Path("sources", str(owner.id))
     # First the files, then what names them: one that is committed in between is named.
     stored = [*_stored(storage.home, place / CHANGES, "*/*")]
+    stored += [each for kind in ASIDES for each in _stored(storage.home, place / kind)]
     if catalog.source(owner.name) is None:
         # Those of a source are looked at with the rest of it.
         stored += _stored(storage.home, place / "snapshots")

@@ -52,6 +52,7 @@ class SourceStream:
     problem: LaminaeError | None = None
     due: datetime | None = None
     wait: timedelta = FIRST_WAIT
+    well_since: datetime | None = None
 
     @property
     def is_active(self) -> bool:
@@ -91,7 +92,14 @@ class SourceStream:
 
     def is_due(self, now: datetime) -> bool:
         """Whether to start it again: what stopped it may have passed, and it has waited long enough."""
-        if self.is_active or not self.is_retried:
+        if self.is_active:
+            # Once it has run for longer than it waited, what kept it from running is over.
+            self.well_since = self.well_since or now
+            if now - self.well_since >= self.wait:
+                self.wait = FIRST_WAIT
+            return False
+        self.well_since = None
+        if not self.is_retried:
             return False
         if self.due is None:
             self.due, self.wait = now + self.wait, min(LONGEST_WAIT, self.wait * 2)

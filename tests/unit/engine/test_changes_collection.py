@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +19,7 @@ LONG_AGO = NOW - timedelta(days=30)
 
 def advance(number, *files):
     known = {"epoch": number, "files": files, "rows": 1, "anomalies": 0, "dropped": 0, "schema": columns("id")}
+    known |= {"late_files": (), "refused_files": ()}
     names = AdvanceRecord.__dataclass_fields__
     return AdvanceRecord(**{name: known.get(name) for name in names})
 
@@ -88,3 +90,26 @@ def test_changes_that_somebody_may_ask_for_stay(kept):
 def test_what_no_epoch_names_goes_unless_it_may_be_an_attempt_under_way():
     stored = [Stored("old", 1, LONG_AGO), Stored("young", 1, NOW - GRACE / 2)]
     assert plan(stored=stored, advances=()) == (["old"], None)
+
+
+def set_aside(late="10 days", letters="10 days"):
+    """Late rows and dead letters of two epochs: of long ago, and of now."""
+    first = replace(advance(3), late_files=("late",), refused_files=("bad",))
+    last = replace(advance(9), late_files=("late now",), refused_files=("bad now",))
+    stored = [Stored(name, 1, LONG_AGO) for name in ("late", "bad", "stray")]
+    stored += [Stored(name, 1, NOW) for name in ("late now", "bad now")]
+    kept = {"late_retention": late, "dead_letter_retention": letters}
+    settings = {name: value for name, value in kept.items() if value is not None}
+    return plan_changes_collection(facts(advances=[first, last], stored=stored, settings=settings), NOW)
+
+
+def test_late_rows_and_dead_letters_of_a_view_go_when_they_are_older_than_they_are_kept():
+    found = set_aside()
+    taken = {removal.path: removal.kind for removal in found.removals}
+    assert taken == {"late": "late rows", "bad": "dead letters", "stray": "orphan"}
+    assert found.forgotten == ForgetChanges(7, (), (3,), (3,))
+
+
+def test_each_of_them_has_its_own_retention_and_none_means_for_ever():
+    assert [removal.path for removal in set_aside(late=None).removals] == ["bad", "stray"]
+    assert [removal.path for removal in set_aside(letters=None).removals] == ["late", "stray"]

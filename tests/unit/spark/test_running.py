@@ -59,6 +59,20 @@ def test_a_reader_that_was_too_slow_to_start_is_tried_again_after_a_growing_wait
         stream.due = None
 
 
+def test_a_source_that_has_run_for_a_while_waits_no_longer_than_at_first(source: SourceRecord) -> None:
+    stream = stream_of(source, RuntimeError(f"{SLOW_START}."))
+    stream.wait = FIRST_WAIT * 8
+    query = cast("Ended", stream.query)
+    query.isActive = True
+    assert not stream.is_due(NOON)
+    assert not stream.is_due(NOON + FIRST_WAIT * 7)
+    assert stream.wait == FIRST_WAIT * 8
+    assert not stream.is_due(NOON + FIRST_WAIT * 8)
+    query.isActive = False
+    assert not stream.is_due(NOON + FIRST_WAIT * 9)
+    assert stream.is_due(NOON + FIRST_WAIT * 10)
+
+
 def test_records_out_of_reach_are_tried_again_and_refused_ones_are_not(source: SourceRecord) -> None:
     away = SourceStream(source, problem=SourceUnavailable(source="orders", location="/in", problem="not there"))
     refused = SourceStream(source, problem=RecordRefused(source="orders", place="here", reason="no number"))

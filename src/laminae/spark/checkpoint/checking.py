@@ -6,17 +6,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from laminae.errors import InvalidQuery
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
+
+from laminae.errors import CheckpointInvalid, InvalidQuery
 from laminae.spark.checkpoint.files import HadoopFiles
 from laminae.spark.checkpoint.probe import probed
-from laminae.spark.checkpoint.running import at_rest, refuse_if_running
+from laminae.spark.checkpoint.problems import told
+from laminae.spark.checkpoint.running import logs, refuse_if_moved, refuse_if_running
 from laminae.spark.checkpoint.session import session_of
 from laminae.spark.checkpoint.state_rows import row_counts
 from laminae.spark.checkpoint.steps import OnStep, silent
 from laminae.state.checkpoint.aggregates import QueryNote
 from laminae.state.checkpoint.buffers import Assumptions, fits
 from laminae.state.checkpoint.check import check
-from laminae.state.checkpoint.reading import read_checkpoint
+from laminae.state.checkpoint.reading import DAMAGED, read_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,12 +37,13 @@ NOTE = "_laminae/query.json"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A report with what it was made of."""
+    """A report with what it was made of, and the logs of the checkpoint at that moment."""
 
     files: HadoopFiles
     old: Checkpoint
     probe: Probe
     report: CheckReport
+    logs: frozenset[str]
 
 
 def check_checkpoint(
@@ -76,22 +81,29 @@ def checked(
     refuse_if_running(spark, files, location)
     on_step("read the checkpoint", 0, 1)
     old = read_checkpoint(files, location)
-    with at_rest(files, location):
-        ran = _note(files, old)
-        if from_build is not None:
-            on_step("plan the query as it ran", 0, 1)
-            with probed(spark, files, old, from_build) as before:
-                ran = before.planned.note
-            _refuse_another(old, ran, from_build)
-        on_step("plan the new query", 0, 1)
-        with probed(spark, files, old, build) as probe:
-            report = check(old, probe.planned, ran, assumed)
-            on_step("count the rows of state", 0, 1)
-            counts = row_counts(spark, old) if report.families else {}
-            plans = (
-                replace(plan, rows=counts.get((plan.operator, plan.store, plan.family))) for plan in report.families
-            )
-            yield Checked(files, old, probe, replace(report, families=tuple(plans)))
+    seen = logs(files, location)
+    ran = _note(files, old)
+    if from_build is not None:
+        on_step("plan the query as it ran", 0, 1)
+        with probed(spark, files, old, from_build) as before:
+            ran = before.planned.note
+        _refuse_another(old, ran, from_build)
+    on_step("plan the new query", 0, 1)
+    with probed(spark, files, old, build) as probe:
+        report = check(old, probe.planned, ran, assumed)
+        on_step("count the rows of state", 0, 1)
+        counts = _counts(spark, old) if report.families else {}
+        plans = (replace(plan, rows=counts.get((plan.operator, plan.store, plan.family))) for plan in report.families)
+        refuse_if_moved(files, location, seen)
+        yield Checked(files, old, probe, replace(report, families=tuple(plans)), seen)
+
+
+def _counts(spark: SparkSession, old: Checkpoint) -> dict[tuple[int, str, str], int]:
+    try:
+        return row_counts(spark, old)
+    except (Py4JJavaError, PySparkException) as problem:
+        told_by = f"its state cannot be read, {told(problem)}"
+        raise CheckpointInvalid(checkpoint=old.location, problem=told_by, advice=DAMAGED) from problem
 
 
 def _note(files: HadoopFiles, old: Checkpoint) -> QueryNote | None:

@@ -14,6 +14,7 @@ from laminae.spark.checkpoint.checking import NOTE, Checked, checked
 from laminae.spark.checkpoint.enabling import is_enabled
 from laminae.spark.checkpoint.problems import told
 from laminae.spark.checkpoint.rewriting import rewrite
+from laminae.spark.checkpoint.running import refuse_if_moved
 from laminae.spark.checkpoint.session import own_session, session_of
 from laminae.spark.checkpoint.state_rows import row_counts
 from laminae.spark.checkpoint.steps import OnStep, silent
@@ -80,6 +81,7 @@ def carried_over(spark: SparkSession, found: Checked, target: str, on_step: OnSt
     files.delete(working)
     try:
         _make(spark, found, working, location, on_step)
+        refuse_if_moved(files, found.old.location, found.logs)
     except LaminaeError:
         files.delete(working)
         raise

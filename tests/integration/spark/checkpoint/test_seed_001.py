@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from laminae.errors import (
     CheckpointInUse,
     CheckpointInvalid,
     InvalidQuery,
+    MigrationFailed,
     StateEvolutionDisabled,
     StateRefused,
 )
@@ -176,6 +178,40 @@ def test_a_target_that_is_there_is_refused(stopped: Stopped, tmp_path: Path) -> 
         )
 
 
+def test_a_target_that_cannot_be_made_leaves_nothing(stopped: Stopped, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    target = str(tmp_path / "file" / "new")
+    with pytest.raises(MigrationFailed):
+        laminae.state.migrate_checkpoint(str(stopped.checkpoint), target, stopped.build(NEW), spark=stopped.spark)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_damaged_state_is_refused(stopped: Stopped, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(stopped.checkpoint, damaged)
+    for snapshot in damaged.rglob("*.zip"):
+        snapshot.write_bytes(b"no snapshot")
+    for checksum in damaged.rglob(".*.crc"):
+        checksum.unlink()
+    with pytest.raises(CheckpointInvalid, match="cannot be read"):
+        laminae.state.check_checkpoint(str(damaged), stopped.build(NEW), spark=stopped.spark)
+
+
+def test_a_migration_is_refused_when_the_old_query_went_on(stopped: Stopped, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(stopped.checkpoint, moved)
+
+    def go_on(step: str, done: int, total: int) -> None:
+        if step.startswith("rewrite"):
+            (moved / "offsets" / "1").write_bytes((moved / "offsets" / "0").read_bytes())
+
+    with pytest.raises(CheckpointInUse, match="offsets/1"):
+        laminae.state.migrate_checkpoint(
+            str(moved), str(tmp_path / "new"), stopped.build(NEW), spark=stopped.spark, on_step=go_on
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["moved"]
+
+
 def failing(spark: SparkSession) -> DataFrame:
     raise KeyError("no such table")
 
@@ -208,7 +244,7 @@ def test_other_operators_are_refused(stopped: Stopped) -> None:
 
 
 def test_a_running_query_is_refused(stopped: Stopped, tmp_path: Path) -> None:
-    writer = stopped.build(OLD)(stopped.spark).format("noop").trigger(processingTime="1 hour")
+    writer = stopped.build(OLD)(stopped.spark).format("noop").trigger(processingTime="0 seconds")
     query = writer.option("checkpointLocation", str(tmp_path / "live")).start()
     try:
         query.processAllAvailable()

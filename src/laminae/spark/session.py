@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +19,7 @@ LOCAL_SETTINGS = {
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
+CODE_GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -41,4 +42,15 @@ def spark_session(home: str, jars: Sequence[str], config: Mapping[str, str]) -> 
     builder = SparkSession.builder.master(master).appName("laminae")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _keep_quiet_about_long_code(session)
+    return session
+
+
+def _keep_quiet_about_long_code(session: SparkSession) -> None:
+    """An epoch across many versions may need more code than a Java method holds.
+
+    Spark then runs it without compiling it, and prints a thousand lines of that code as an error.
+    """
+    log: Any = getattr(session, "_jvm").org.apache.logging.log4j  # noqa: B009  # it is not part of the typed session
+    log.core.config.Configurator.setLevel(CODE_GENERATOR, log.Level.OFF)

@@ -42,6 +42,7 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.timeType.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
 }
 
 

@@ -5,6 +5,7 @@ Written through it, a file has the checksum beside it that Spark's reader will l
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ class HadoopFiles:
 
     def qualified(self, path: str) -> str:
         """The path with its scheme and from its root, so that it means the same everywhere."""
+        # The JVM does not follow this process when it changes its directory.
+        if ":" not in path and self._system(path).getScheme() == "file":
+            path = os.path.abspath(path)
         return str(self._system(path).makeQualified(self._path(path.rstrip("/"))).toString())
 
     def exists(self, path: str) -> bool:

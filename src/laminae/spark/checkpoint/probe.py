@@ -15,7 +15,7 @@ from pyspark.sql.utils import is_remote
 
 from laminae.errors import InvalidQuery, NotAvailable
 from laminae.spark.checkpoint.plans import query_note
-from laminae.spark.checkpoint.problems import told
+from laminae.spark.checkpoint.problems import causes, told
 from laminae.spark.checkpoint.query import MODES, Built, built
 from laminae.spark.checkpoint.session import own_session
 from laminae.state.checkpoint.check import Planned
@@ -95,7 +95,7 @@ def _plan(frame: DataFrame, mode: str, directory: str) -> Any:
         query.awaitTermination()
     except StreamingQueryException as problem:
         # A function that keeps the session it was made with does not see our settings.
-        if not any(complaint in str(problem) for complaint in COMPLAINTS):
+        if not any(complaint in text for complaint in COMPLAINTS for text in causes(problem)):
             raise
     finally:
         query.stop()

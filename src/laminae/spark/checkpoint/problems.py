@@ -1,15 +1,21 @@
-"""The first line that says what went wrong: Spark wraps its errors, and py4j wraps Spark's."""
+"""What went wrong, below the layers that wrap it: Spark wraps its errors, and py4j wraps Spark's."""
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from typing import Any
+
+
+def causes(problem: BaseException) -> list[str]:
+    """The text of an error and of every cause of it in the JVM, from the outside in."""
+    found = [str(problem)]
+    java: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    while java is not None:
+        found.append(str(java.toString()))
+        java = java.getCause()
+    return found
 
 
 def told(problem: BaseException) -> str:
-    text = str(problem)
-    if isinstance(problem, Py4JJavaError):
-        cause = problem.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        text = str(cause.toString())
-    return next((line.strip() for line in text.splitlines() if line.strip()), type(problem).__name__)
+    """The first line of the innermost cause."""
+    lines = (line.strip() for line in causes(problem)[-1].splitlines())
+    return next((line for line in lines if line), type(problem).__name__)

@@ -234,6 +234,12 @@ def test_a_changed_number_of_partitions_is_refused(stopped: Stopped) -> None:
     assert [reason.rule for reason in report.reasons] == [Rule.PARTITIONS_CHANGED]
 
 
+def test_a_query_that_keeps_its_own_session_is_planned_as_well(stopped: Stopped) -> None:
+    own = stopped.build(NEW)
+    report = laminae.state.check_checkpoint(str(stopped.checkpoint), lambda _: own(stopped.spark), spark=stopped.spark)
+    assert report.kind == "compatible_after_migration"
+
+
 def test_other_operators_are_refused(stopped: Stopped) -> None:
     def build(spark: SparkSession) -> DataFrame:
         schema = f"eventId BIGINT, metadata STRUCT<{OLD}>"

@@ -31,7 +31,7 @@ BLOCK_BYTES = 1 << 20
 MOST_DIGITS = 1_000
 INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?Z$"
 DAY = r"^\d{4}-\d\d-\d\d$"
-_DIGITS = re.compile(rb"[0-9]{%d}" % (MOST_DIGITS - 10))
+_DIGITS = re.compile(rb"[0-9.eE+-]{%d}" % (MOST_DIGITS - 10))
 _NUMBERS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_boolean,
     pa.types.is_int8,

@@ -102,9 +102,9 @@ def _delivered(facts: SourceFacts, now: datetime) -> Iterator[EpochRecord]:
 def _old_letters(facts: SourceFacts, now: datetime) -> Iterator[EpochRecord]:
     """Dead letters that nobody put through in time. Those that became rows are read again by every SELECT.
 
-    So are those of CSV and Parquet files: one may stand for a whole file, which must not be read if it is mended later.
+    So are those of files: one may stand for a whole file, which must not be read if it is mended later.
     """
-    if option(facts.source.options, "format") in ("csv", "parquet"):
+    if option(facts.source.options, "connector") == "files":
         return
     kept = retention(facts.source.options, facts.settings, "dead_letter_retention")
     pinned = max((savepoint.epoch for savepoint in facts.savepoints), default=0)

@@ -74,8 +74,9 @@ class Engine:
     def run(self, statement: Definition) -> Plan:
         """Plan and commit. Raises the plan's refusal after its verdict was kept.
 
-        A plan that rests on other definitions is made again when they have changed meanwhile: a driver that puts a new
-        view to work does so at any moment, and whoever types the next statement has nothing to decide anew.
+        A new view or sink is planned again when other definitions have changed meanwhile: a driver that puts a view to
+        work does so at any moment, and whoever types the next statement has nothing to decide anew. What takes
+        something away is not: it might be something else by now.
         """
         for attempts_left in reversed(range(MOST_ATTEMPTS)):
             plan = self.plan(statement)
@@ -83,7 +84,7 @@ class Engine:
                 self.execute(plan)
                 break
             except ConcurrentChange:
-                if plan.expected_seq is None or not attempts_left:
+                if not isinstance(statement, ddl.CreateView | ddl.CreateSink) or not attempts_left:
                     raise
         if plan.refusal is not None:
             raise plan.refusal

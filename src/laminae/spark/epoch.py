@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 _Rows = TypeVar("_Rows", "DataFrame", QuickRows)
 # Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
 MOST_ROUNDS = 5
+PRUNING = "org.apache.spark.sql.catalyst.optimizer.PruneFilters"
 
 
 class Stopping(Exception):
@@ -124,6 +125,8 @@ class EpochRunner:
     def run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
         """The number of the committed epoch, None when the source is gone. Committed before: nothing is done."""
         began = time.monotonic()
+        # It would take away the read below a filter that lets nothing through, and with it dead letters and counts.
+        spark.conf.set("spark.sql.optimizer.excludedRules", PRUNING)
         with self.between_epochs(source_id):
             if source_id in self._closed:
                 raise Stopping(source_name)
@@ -150,7 +153,8 @@ class EpochRunner:
             try:
                 return self._read(spark, source, log, batch_id, span)
             except (PySparkException, Py4JError, UnicodeEncodeError):
-                # A file that cannot be read is a dead letter as a whole, and nothing to stop for.
+                # A file that cannot be read is a dead letter as a whole, and nothing to stop for. One that is not there
+                # is waited for.
                 broken = log.broken(span)
                 if broken == span.broken:
                     raise

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from laminae.engine import faults
+from laminae.errors import LaminaeError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -46,6 +49,8 @@ def test_what_is_called_gz_and_is_none_is_a_dead_letter_and_can_be_mended(
     ((partition, value, reason),) = db.sql(LETTERS).fetchall()
     assert (partition, value) == (str(inbox / "b.json.gz"), None)
     assert reason.startswith("it cannot be read: ")
+    again = db.replay_dead_letters("s")
+    assert (again.rows, again.refused) == (0, 1)
     (inbox / "b.json.gz").write_bytes(gzip.compress(text(2)))
     replayed = db.replay_dead_letters("s")
     assert (replayed.rows, replayed.refused) == (1, 0)
@@ -78,3 +83,20 @@ def test_a_name_that_is_not_utf8_is_a_dead_letter(db: lm.Database, inbox: Path) 
     ((partition, _, reason),) = db.sql(LETTERS).fetchall()
     assert partition.endswith(r"\xff.json")
     assert reason == "its name is not UTF-8 text"
+
+
+def test_files_that_are_away_while_their_job_runs_are_no_dead_letters(db: lm.Database, inbox: Path) -> None:
+    source(db, inbox, "parquet")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT SUM(id) AS total FROM s")
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), inbox / "a.parquet")
+    away = inbox.with_name("away")
+    faults.install("epoch planned", lambda: inbox.rename(away) if inbox.exists() else None)
+    try:
+        with pytest.raises(LaminaeError):
+            db.run()
+    finally:
+        faults.clear()
+        away.rename(inbox)
+    db.run()
+    assert db.sql("SELECT total FROM v").fetchall() == [(3,)]
+    assert db.sql(LETTERS).fetchall() == []

@@ -91,6 +91,7 @@ ODD = {
     "a minus zero": b'{"id":1,"x":-0,"status":"x"}',
     "NaN": b'{"id":1,"x":NaN,"status":"x"}',
     "a very long number": b'{"id":1,"x":0.' + b"1" * MOST_DIGITS + b',"status":"x"}',
+    "a very long number with a point": b'{"id":1,"x":' + b"1" * 300 + b"." + b"1" * 800 + b',"status":"x"}',
     "bytes that are not UTF-8": b'{"id":1,"name":"\xff","status":"x"}',
     "a lone surrogate": b'{"id":1,"name":"\\ud800","status":"x"}',
     "a control character": b'{"id":1,"name":"a\tb","status":"x"}',

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+
 from pyspark.sql import SparkSession
 
 from laminae.spark.session import spark_session
 
+DEFAULT_PYTHON = "python3"
+
 
 def session_of(given: SparkSession | None) -> SparkSession:
-    if given is not None:
-        return given
-    return SparkSession.getActiveSession() or spark_session("checkpoint://", (), {})
+    found = given or SparkSession.getActiveSession() or spark_session("checkpoint://", (), {})
+    _run_workers_here(found)
+    return found
+
+
+def _run_workers_here(spark: SparkSession) -> None:
+    """Spark starts workers with `python3` unless it was told otherwise, which may be one that has no laminae."""
+    context = spark.sparkContext
+    if context.pythonExec == DEFAULT_PYTHON and str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def started_session(settings: dict[str, str]) -> SparkSession:

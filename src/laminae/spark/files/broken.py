@@ -32,6 +32,9 @@ def why_broken(path: str, is_parquet: bool) -> str | None:
     try:
         look(path)
     except (OSError, EOFError, zlib.error, pa.ArrowException) as problem:
+        # What the system says of a file (it is gone, or nobody may read it) may pass; its content stays as it is.
+        if getattr(problem, "errno", None) is not None:
+            return None
         return f"it cannot be read: {str(problem).splitlines()[0] if str(problem) else type(problem).__name__}"
     return None
 

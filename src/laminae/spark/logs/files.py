@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from laminae.spark.logs.tails import Settings
 
 
+GONE = "it is gone"
+
+
 class FileReader(Protocol):
     """Decodes files whose records are not lines of bytes; made for one source."""
 
@@ -77,7 +80,9 @@ class FilesLog(NumberedLog):
 
     def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
         is_parquet, known = isinstance(self.reader, ParquetReader), dict(span.broken)
-        entries = (entry for entry in self._list.entries(self._items(span)) if entry.item not in known)
+        entries = [entry for entry in self._list.entries(self._items(span)) if entry.item not in known]
+        for entry in entries:
+            self._check(entry)
         found = ((entry.item, why_broken(entry.path, is_parquet)) for entry in entries)
         return (*span.broken, *((item, reason) for item, reason in found if reason is not None))
 
@@ -121,17 +126,20 @@ class FilesLog(NumberedLog):
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         whole = letters.where(F.col("value").isNull()).select("item", "partition", "timestamp")
         files = sorted((_named(row) for row in whole.distinct().collect()), key=lambda entry: entry.item)
+        is_parquet = isinstance(self.reader, ParquetReader)
+        broken = [(entry, Refused(reason)) for entry in files if (reason := _why_not_again(entry, is_parquet))]
+        again = [entry for entry in files if entry not in [entry for entry, _ in broken]]
+        spark, single = letters.sparkSession, letters.where(F.col("value").isNotNull())
         if self.reader is None:
-            again = (
-                lines(letters.sparkSession, files, has_order=self._has_order)
-                if files
-                else no_records(letters.sparkSession)
-            )
-            return super().decoded_again(letters.where(F.col("value").isNotNull()).unionByName(again), table)
-        newest = replace(table, decoders=table.decoders[-1:])
-        mended = self.reader.decoded(letters.sparkSession, files, newest)
-        rest = self.reader.decoded_again(as_newest(letters.where(F.col("value").isNotNull()), newest), newest)
-        return Decoded(mended.records.union(rest), mended.wanted)
+            mended = super().decoded_again(single.unionByName(lines(spark, again, has_order=self._has_order)), table)
+            records = mended.records
+        else:
+            newest = replace(table, decoders=table.decoders[-1:])
+            mended = self.reader.decoded(spark, again, newest)
+            records = mended.records.union(self.reader.decoded_again(as_newest(single, newest), newest))
+        for refused in refused_files(spark, broken, table.current):
+            records = records.unionByName(refused, allowMissingColumns=True)
+        return Decoded(records, mended.wanted)
 
     def _check(self, entry: FileEntry) -> None:
         """A record must be the same at every reading; a file that was appended to would have more of them."""
@@ -178,6 +186,11 @@ def _as_it_is(entry: FileEntry) -> FileEntry | None:
     except OSError:
         return None
     return replace(entry, size=status.st_size, modified=status.st_mtime_ns // 1000)
+
+
+def _why_not_again(entry: FileEntry, is_parquet: bool) -> str | None:
+    """Why a file that was refused as a whole still cannot be read."""
+    return why_broken(entry.path, is_parquet) if os.path.exists(entry.path) else GONE
 
 
 def _named(letter: Row) -> FileEntry:

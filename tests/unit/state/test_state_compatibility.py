@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 
@@ -173,3 +176,9 @@ def test_bytes_that_are_no_snapshot_are_refused(written: bytes) -> None:
 def test_a_schema_with_a_name_twice_is_refused() -> None:
     with pytest.raises(InvalidSchema):
         RowSerializer(pa.schema([("a", INT), ("a", INT)]))
+
+
+def test_importing_laminae_state_loads_no_spark() -> None:
+    program = "import sys, laminae.state, laminae.state.serializer; print('pyspark' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -20,6 +20,7 @@ from tests.services.processes import free_port
 from tests.services.registry import running_registry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.services
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.services
 ONE_ATTEMPT = Retry(attempts=1)
 
 
-def record(name: str, *fields: dict[str, object]) -> str:
+def record(name: str, *fields: Mapping[str, object]) -> str:
     return json.dumps({"type": "record", "name": name, "fields": list(fields)})
 
 
@@ -162,7 +163,7 @@ def test_columns_written_as_avro_are_taken_and_come_back(registry: RegistryClien
             {"name": "u", "type": ["null", "int", "string"], "default": None},
         )
     )
-    schema_id = registry.register(subject, json.dumps(avro_of_columns(everything, "shop.orders")))
+    schema_id = registry.register(subject, avro_of_columns(everything, "shop.orders"))
     assert columns_of_avro(registry.avro(schema_id)).equals(everything, check_metadata=True)
 
 

@@ -6,6 +6,7 @@ before. Inner records are named after their place. What has no form is refused b
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -50,11 +51,12 @@ WRITTEN: dict[pa.DataType, JsonValue] = {
 }
 
 
-def avro_of_columns(schema: pa.Schema, name: str) -> Json:
-    """The record schema of this full name. The same columns and name give the same schema, byte for byte."""
+def avro_of_columns(schema: pa.Schema, name: str) -> str:
+    """The text of the record schema of this full name; the same columns and name give the same text."""
     if not all(map(is_name, name.split("."))):
         raise NoAvroForm(path=name, type="record", problem="its name has other characters than letters, digits and _")
-    return _record(columns_of(schema), name, (), name)
+    found = _record(columns_of(schema), name, (), name)
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _record(columns: Columns, root: str, path: Path, name: str) -> Json:

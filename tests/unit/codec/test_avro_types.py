@@ -24,7 +24,7 @@ def fixed(size: int, **more: object) -> dict[str, object]:
 
 
 def field_of(kind: object, **more: object) -> pa.Field:
-    schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": kind, **more}]}
+    schema: dict[str, object] = {"type": "record", "name": "r", "fields": [{"name": "c", "type": kind, **more}]}
     return columns_of_avro(schema).field("c")
 
 
@@ -131,8 +131,7 @@ def test_a_union_is_its_one_type_the_wider_number_or_a_struct_of_members(
 
 
 def test_aliases_and_ids_of_other_systems_are_kept() -> None:
-    schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": "int", "aliases": ["b"], "field-id": 4}]}
-    (column,) = columns_of(columns_of_avro(schema))
+    (column,) = columns_of(pa.schema([field_of("int", **{"aliases": ["b"], "field-id": 4})]))
     assert (column.name, column.aliases, column.external_id, column.id) == ("c", ("b",), "4", None)
     (array,) = columns_of(pa.schema([field_of({"type": "array", "items": "int", "element-id": 5})]))
     assert array.children[0].external_id == "5"

@@ -16,6 +16,7 @@ from laminae.registry.http import HttpTransport, Request
 from laminae.schema.avro import parse_avro
 from laminae.schema.compatibility import CompatibilityMode
 from tests.services.fixtures import said_if_missing
+from tests.services.jars import jars
 from tests.services.processes import free_port
 from tests.services.registry import running_registry
 
@@ -182,3 +183,16 @@ def test_a_registry_that_goes_away_is_unavailable_for_new_ids_alone_and_comes_ba
     with running_registry(tmp_path, port):
         assert columns_of_avro(client.avro(new)).names == ["x", "y"]
         assert client.place("s", new).version == 2
+
+
+@pytest.mark.parametrize("missing", ["Java", "Maven"])
+def test_a_service_that_cannot_be_had_is_said_not_to_be_tested(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing == "Maven":
+        (tmp_path / "java").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LAMINAE_SERVICES", str(tmp_path / "cache"))
+    told = f"{missing} is not installed: kafka was NOT tested"
+    with pytest.raises(pytest.skip.Exception, match=told), said_if_missing():
+        jars("kafka")

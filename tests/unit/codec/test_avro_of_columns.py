@@ -9,7 +9,7 @@ from decimal import Decimal
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laminae.codec.avro_forms import INSTANT, LOCAL, TIME
@@ -36,6 +36,8 @@ LEAVES: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.decimal128(38, 9): st.decimals(-(10**29) + 1, 10**29 - 1, places=9, allow_nan=False),
     pa.decimal128(3, 3): st.decimals(Decimal("-0.999"), Decimal("0.999"), places=3, allow_nan=False),
 }
+# pyarrow imports pandas for its first scalar, which takes a second and is not the fault of an example.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1, max_size=4)
 
 
@@ -66,6 +68,7 @@ def schemas(draw: st.DrawFn) -> pa.Schema:
     return pa.schema([draw(fields(name)) for name in draw(NAMES)])
 
 
+@PATIENT
 @given(schemas())
 def test_columns_come_back_from_avro_as_they_were(schema: pa.Schema) -> None:
     avro = avro_of_columns(schema, "shop.orders")
@@ -73,6 +76,7 @@ def test_columns_come_back_from_avro_as_they_were(schema: pa.Schema) -> None:
     assert avro == avro_of_columns(schema, "shop.orders")
 
 
+@PATIENT
 @given(schemas())
 def test_another_parser_of_avro_takes_the_schema(schema: pa.Schema) -> None:
     fastavro.parse_schema(json.loads(avro_of_columns(schema, "shop.orders")))

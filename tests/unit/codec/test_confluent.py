@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laminae.codec.confluent import Framed, join, split
 from laminae.errors import InvalidFrame
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**31 - 1), st.binary(max_size=20))
 def test_a_frame_comes_apart_as_it_was_put_together(schema_id: int, body: bytes) -> None:
     assert split(join(Framed(schema_id, body))) == Framed(schema_id, body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.registry_answers import Waits
@@ -16,6 +16,7 @@ def test_waits_double_up_to_the_longest() -> None:
     assert waits.waited == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.integers(1, 12))
 def test_a_wait_is_a_share_of_its_ceiling(chance: float, attempts: int) -> None:
     full, part = Waits(), Waits()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog import Catalog
 
-pytest_plugins = ["tests.support.skips"]
+pytest_plugins = ["tests.support.skips", "tests.services.fixtures"]
 
 NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT tested on it"
 

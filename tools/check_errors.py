@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 
 # Raised by parts that are not built yet. A code leaves this list with its first use.
-NOT_RAISED_YET = frozenset({"REGISTRY_UNAVAILABLE"})
+NOT_RAISED_YET: frozenset[str] = frozenset()
 
 # Its tests name errors as examples of the table, not because they raise them.
 TABLE_TESTS = "test_error_table.py"
@@ -117,7 +117,7 @@ def main() -> int:
     found = problems(ROOT)
     for problem in found:
         print(problem)
-    print(f"{len(ERRORS)} errors, {len(found)} problems; not raised yet: {', '.join(sorted(NOT_RAISED_YET))}")
+    print(f"{len(ERRORS)} errors, {len(found)} problems; not raised yet: {', '.join(sorted(NOT_RAISED_YET)) or 'none'}")
     return 1 if found else 0
 
 

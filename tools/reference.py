@@ -6,13 +6,16 @@ Every fact on these pages comes from a table that the program itself reads; only
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laminae.codec.avro_forms import FORMS, MAX_PRECISION
+from laminae.codec.avro_of_columns import WRITTEN
 from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
 from laminae.errors import ERRORS, LaminaeError
 from laminae.schema.compatibility import RULES, CompatibilityMode, Rule, RuleRow, RuleSet
-from laminae.schema.types import FOREIGN_NAMES, TYPES
+from laminae.schema.types import FOREIGN_NAMES, TYPES, sql_type
 from laminae.schema.widening import LAYOUTS, LIST_LAYOUTS, WIDENINGS
 
 if TYPE_CHECKING:
@@ -141,12 +144,42 @@ def types_page() -> str:
     )
 
 
+def avro_page() -> str:
+    read = [
+        (_code(form.type), _code(form.logical) if form.logical else "-", _code(sql_type(form.arrow)), form.from_avro)
+        for form in FORMS
+    ]
+    written = [(_code(sql_type(arrow)), _code(json.dumps(avro))) for arrow, avro in WRITTEN.items()]
+    return _page(
+        "Avro types",
+        "## Avro to columns",
+        "A column may be NULL where its Avro type is a union with `null`. Where Spark's `from_avro` gives another "
+        "type, laminae converts it.",
+        _table(("Avro type", "logical type", "column", "`from_avro` gives"), read),
+        f"A `decimal` on `bytes` or `fixed` is `DECIMAL(p, s)`; one of more than {MAX_PRECISION} digits is refused. A "
+        "logical type that does not fit its type is ignored, as the specification says. A `record` is a STRUCT, an "
+        "`array` an ARRAY, a `map` a MAP with STRING keys. A record that contains itself is refused by name, and so is "
+        "a schema whose root is no record.",
+        "A union of `int` and `long` is BIGINT, one of `float` and `double` is DOUBLE. Any other union with more than "
+        "one type beside `null` is `STRUCT<member0, member1, ...>` in the order of the types, `null` not counted: the "
+        "member of the type that was written has the value, the others are NULL.",
+        "Aliases of a field are kept as former names. `field-id`, `element-id`, `key-id` and `value-id`, as Iceberg "
+        "writes them, are kept as ids. A default becomes that of the column; a null default says nothing new.",
+        "## Columns to Avro",
+        _table(("column", "Avro type"), written),
+        "DECIMAL is `bytes` with the logical type `decimal`. A column that may be NULL is a union with `null` and has "
+        "the default null if it has none of its own. Records are named after their place. Intervals, VARIANT and maps "
+        "whose keys are not text have no Avro form and are refused by name.",
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": compatibility_page,
     "widening.md": widening_page,
     "errors.md": errors_page,
     "options.md": options_page,
     "types.md": types_page,
+    "avro.md": avro_page,
 }
 
 

@@ -15,6 +15,15 @@ from laminae.errors.catalog import (
     LeaseLost,
     NewerHome,
 )
+from laminae.errors.registry import (
+    InvalidFrame,
+    NoAvroForm,
+    NoColumnForm,
+    RegistryRefused,
+    RegistryUnavailable,
+    SchemaNotRegistered,
+    SchemaTypeUnsupported,
+)
 from laminae.errors.root import (
     ErrorRow,
     LaminaeError,
@@ -27,7 +36,6 @@ from laminae.errors.schema import (
     InvalidChange,
     InvalidDefault,
     InvalidSchema,
-    RegistryUnavailable,
     SchemaMismatch,
 )
 from laminae.errors.sql import (
@@ -103,6 +111,7 @@ __all__ = [
     "InvalidChange",
     "InvalidChangeEvent",
     "InvalidDefault",
+    "InvalidFrame",
     "InvalidName",
     "InvalidOption",
     "InvalidQuery",
@@ -116,13 +125,18 @@ __all__ = [
     "LogDamaged",
     "MigrationFailed",
     "NewerHome",
+    "NoAvroForm",
+    "NoColumnForm",
     "NotAvailable",
     "PipelineFailed",
     "QueryFailed",
     "RecordRefused",
+    "RegistryRefused",
     "RegistryUnavailable",
     "RunDamaged",
     "SchemaMismatch",
+    "SchemaNotRegistered",
+    "SchemaTypeUnsupported",
     "SecretInOption",
     "SinkUnavailable",
     "SourceTruncated",

@@ -69,11 +69,3 @@ class InferenceFailed(LaminaeError):
         "No schema can be inferred for {source}: {problem}",
         "Declare the columns with ALTER SOURCE ... ADD COLUMN, or give the source data that can be read.",
     )
-
-
-class RegistryUnavailable(LaminaeError):
-    code = "REGISTRY_UNAVAILABLE"
-    row = ErrorRow(
-        "The schema registry of {source} does not answer: {problem}",
-        "Check the registry's address and health; records of known schemas go on in the meantime.",
-    )

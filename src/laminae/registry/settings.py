@@ -1,0 +1,103 @@
+"""How to reach a registry: its address, credentials as references, files for TLS, patience.
+
+Credentials are resolved at each use, so one that is rotated needs no restart; none is ever a field of a value here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from laminae.errors import InvalidOption, SecretInOption
+from laminae.secrets import holds_literal, is_reference, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Names are those of Confluent's clients behind `registry.`: option, attribute. A certificate's file holds its key, too.
+OPTIONS = {
+    "registry.basic.auth.user.info": "user_info",
+    "registry.bearer.auth.token": "token",
+    "registry.ssl.ca.location": "ca",
+    "registry.ssl.certificate.location": "certificate",
+    "registry.ssl.certificate.password": "certificate_password",
+}
+SECRETS = ("user_info", "token", "certificate_password")
+_NAMES = {attribute: option for option, attribute in OPTIONS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """`source` is who asks, and is named in errors. `user_info` is a reference to `user:password`."""
+
+    address: str
+    source: str
+    user_info: str | None = None
+    token: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    certificate_password: str | None = None
+    timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        for attribute in SECRETS:
+            value = getattr(self, attribute)
+            if value is not None and not is_reference(value):
+                # The traceback's locals aside, nothing may keep the literal.
+                object.__setattr__(self, attribute, None)
+                raise SecretInOption(option=_NAMES[attribute], owner=self.source)
+        if holds_literal("registry", self.address):
+            object.__setattr__(self, "address", masked(self.address))
+            raise SecretInOption(option="registry", owner=self.source)
+        parts = urlsplit(self.address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+            raise InvalidOption(
+                option="registry",
+                owner=self.source,
+                problem=f"{masked(self.address)} is not the address of a registry",
+                advice="Write registry = 'https://host:8081'; credentials go into registry.basic.auth.user.info.",
+            )
+        if self.user_info is not None and self.token is not None:
+            raise InvalidOption(
+                option="registry.bearer.auth.token",
+                owner=self.source,
+                problem="there is a user, too",
+                advice="Give either registry.basic.auth.user.info or registry.bearer.auth.token.",
+            )
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, str], source: str) -> RegistrySettings:
+        """From the options of a source or sink that has `registry`; an unknown `registry.*` is refused."""
+        given = {name: value for name, value in options.items() if name.startswith("registry.")}
+        if unknown := sorted(given.keys() - OPTIONS.keys()):
+            raise InvalidOption(
+                option=unknown[0],
+                owner=source,
+                problem="there is no such option",
+                advice=f"The options of a registry are {', '.join(OPTIONS)}.",
+            )
+        return cls(options["registry"], source, **{OPTIONS[name]: value for name, value in given.items()})  # type: ignore[arg-type]  # text only
+
+    def secret(self, attribute: str) -> str | None:
+        """What a reference stands for now."""
+        reference = getattr(self, attribute)
+        return None if reference is None else _resolved(reference, _NAMES[attribute], self.source)
+
+
+def _resolved(reference: str, option: str, owner: str) -> str:
+    kind, _, name = reference[2:-1].partition(":")
+    if kind == "env":
+        problem = f"the environment has no {name}"
+        if name in os.environ:
+            return os.environ[name]
+    else:
+        try:
+            return Path(name).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            problem = f"{name} cannot be read: {type(error).__name__}"
+    raise InvalidOption(
+        option=option, owner=owner, problem=problem, advice="Refer to what is there as ${env:NAME} or ${file:/path}."
+    )

@@ -27,6 +27,7 @@ from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.reading import table_of
 from laminae.spark.views.replaced import taken_back
+from laminae.views.emission import shows_old_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,9 +156,10 @@ class Outlets:
             raise ChangelogExpired(view=relation.name, first=lost[-1], since=sink.progress)
         # A view that was replaced may have become one that the sink cannot take.
         sink_mode(sink.name, sink.relation, sink.options, self.catalog.sources(), self.catalog.views())
-        home = str(self.storage.home)
+        home, shows_old = str(self.storage.home), isinstance(relation, SourceRecord) or shows_old_rows(relation.emit)
         return [
-            Segment(each.epoch, home, each.schema, each.rows, Holds.CHANGES, each.files, key=key) for each in advances
+            Segment(each.epoch, home, each.schema, each.rows, Holds.CHANGES, each.files, key=key, shows_old=shows_old)
+            for each in advances
         ]
 
     def _with_former_rows_gone(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.catalog.location import find_home
@@ -25,11 +26,14 @@ from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
-from laminae.spark.views.events import changes_schema, kept_changes, relation_events
+from laminae.spark.views.events import added_later, changes_schema, kept_changes, relation_events
 from laminae.spark.views.late import late_rows
 from laminae.spark.views.reading import changelog, table_of
 from laminae.spark.views.refused import all_dead_letters
 from laminae.views.dependencies import CHANGES
+from laminae.views.emission import shows_old_rows
+from laminae.zset import CdcOperation
+from laminae.zset.changelog import OP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from laminae.spark.metrics import OnMetric
 
 CATALOG = "laminar_catalog"
+
+BEFORE = CdcOperation.UPDATE_BEFORE.value
 
 
 @dataclass(slots=True)
@@ -128,13 +134,12 @@ class Runtime:
             return relation_events(self.spark, self.catalog, self.storage, relation, since)
         advances = kept_changes(self.catalog, relation, since)
         if known := self.catalog.advances(relation.id):
-            return changelog(self.storage, advances, known[-1].schema)
+            return _shown(relation, changelog(self.storage, advances, known[-1].schema, added_later(relation)))
         if isinstance(relation, ViewRecord) and relation.state != LIVE:
             problem = relation.problem or "it is being filled"
             raise ViewNotReady(view=relation.name, state=relation.state, problem=problem)
-        return changelog(
-            self.storage, (), arrow_schema(changes_schema(self.spark, self.catalog, self.storage, relation))
-        )
+        schema = arrow_schema(changes_schema(self.spark, self.catalog, self.storage, relation))
+        return changelog(self.storage, (), schema, {})
 
     def repair(self, source: SourceRecord) -> int | None:
         """Rebuild the checkpoint of a source; needs the lease, but no Spark."""
@@ -162,7 +167,8 @@ class Runtime:
         view = self.catalog.view(name) if schema.casefold() != CATALOG else None
         if schema.casefold() == CHANGES:
             relation = view or self.engine.source(name)
-            return relation_events(self.spark, self.catalog, self.storage, relation)
+            events = relation_events(self.spark, self.catalog, self.storage, relation)
+            return events if _shows_old(relation) else events.where(F.col(OP) != BEFORE)
         if view is not None:
             return table_of(self.spark, self.catalog, self.storage, view)
         if schema.casefold() != CATALOG:
@@ -172,3 +178,11 @@ class Runtime:
         if name.casefold() == "late_rows":
             return late_rows(self.spark, self.catalog, self.storage)
         return self.spark.createDataFrame(RELATIONS[name.casefold()](self.catalog))
+
+
+def _shows_old(relation: SourceRecord | ViewRecord) -> bool:
+    return isinstance(relation, SourceRecord) or shows_old_rows(relation.emit)
+
+
+def _shown(relation: SourceRecord | ViewRecord, changes: pa.Table) -> pa.Table:
+    return changes if _shows_old(relation) else changes.filter(pc.not_equal(changes.column(OP), BEFORE))

@@ -59,6 +59,11 @@ def strategy_of(emit: str | None) -> Strategy:
     return Strategy(_KINDS[type(found)], found.interval.microseconds if isinstance(found, ddl.EmitEvery) else 0)
 
 
+def shows_old_rows(emit: str | None) -> bool:
+    """Whether -U is among the changes that a view shows. They are kept all the same: views upon it need both rows."""
+    return strategy_of(emit).kind is not Kind.ON_UPDATE
+
+
 def refuse_misplaced(view: str, strategy: Strategy, plan: ViewPlan) -> None:
     """QueryFailed for a strategy that a view cannot have."""
     if strategy.kind in (Kind.ON_WATERMARK, Kind.ON_WINDOW_CLOSE) and plan.window is None:

@@ -16,6 +16,7 @@ from laminae.engine.options import SINK_OPTIONS, option
 from laminae.engine.sinks import APPEND, UPSERT
 from laminae.errors import InvalidOption
 from laminae.spark.delivery.segment import Holds, batches
+from laminae.zset import CdcOperation
 from laminae.zset.changelog import EPOCH, OP, TIMESTAMP, WEIGHT
 from laminae.zset.upserts import upserts
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from laminae.spark.delivery.segment import Segment
 
 OWN = (EPOCH, OP, WEIGHT, TIMESTAMP)
+BEFORE = CdcOperation.UPDATE_BEFORE.value
 
 
 def mode_of(sink: SinkRecord) -> str:
@@ -118,7 +120,7 @@ def _stored(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
     empty = True
     for batch in batches(file, segment.schema):
         empty = False
-        yield batch
+        yield batch if segment.shows_old else batch.filter(pc.not_equal(batch.column(OP), BEFORE))
     if empty:
         columns = [pa.array([], field.type) for field in segment.schema]
         yield pa.RecordBatch.from_arrays(columns, segment.schema.names)

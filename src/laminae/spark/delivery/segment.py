@@ -31,7 +31,7 @@ class Segment:
 
     Its files are all of the directory, or these `parts` alone where others lie beside them. `time` is that of rows
     that bring none along, `key` the columns that identify a row, if any do. `weighted_by` is there for a source that
-    takes rows back, and says what each does.
+    takes rows back, and says what each does. Without `shows_old` the old rows of updates are not delivered.
     """
 
     epoch: int
@@ -43,6 +43,7 @@ class Segment:
     time: datetime | None = None
     key: tuple[str, ...] | None = None
     weighted_by: WeightedBy | None = None
+    shows_old: bool = True
 
     def files(self) -> list[str]:
         """In one order, so that the number of each part is the same at every delivery: as listed, else by name."""

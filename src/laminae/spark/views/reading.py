@@ -22,7 +22,7 @@ from laminae.views.kernels.changelog import OP, WEIGHT
 from laminae.views.operators import reads_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -122,23 +122,28 @@ def _changes(spark: SparkSession, files: Iterable[str], schema: pa.Schema) -> Da
     return spark.read.schema(spark_schema(schema)).parquet(*map(literal_path, files))
 
 
-def changelog(storage: Storage, advances: Iterable[AdvanceRecord], schema: pa.Schema) -> pa.Table:
-    """The changes of these epochs in their order, under the newest schema: `_epoch`, `_op`, `_weight`, `_timestamp`."""
+def changelog(
+    storage: Storage, advances: Iterable[AdvanceRecord], schema: pa.Schema, added: Mapping[str, pa.Scalar]
+) -> pa.Table:
+    """The changes of these epochs in their order, under the newest schema: `_epoch`, `_op`, `_weight`, `_timestamp`.
+
+    `added` is what rows from before a column was there have in it, where it is not NULL.
+    """
     own = [pa.field(EPOCH, pa.int64()), *(schema.field(name) for name in (OP, WEIGHT, TIMESTAMP))]
     rest = [field for field in schema if field.name not in (OP, WEIGHT, TIMESTAMP)]
     whole = pa.schema([*own, *rest])
-    parts = [_part(storage, advance.epoch, file, whole) for advance in advances for file in advance.files]
+    parts = [_part(storage, advance.epoch, file, whole, added) for advance in advances for file in advance.files]
     return pa.concat_tables([whole.empty_table(), *parts])
 
 
-def _part(storage: Storage, epoch: int, file: str, schema: pa.Schema) -> pa.Table:
+def _part(storage: Storage, epoch: int, file: str, schema: pa.Schema, added: Mapping[str, pa.Scalar]) -> pa.Table:
     found = pq.read_table(storage.home / file)
     columns = [
         pa.repeat(pa.scalar(epoch, pa.int64()), found.num_rows)
         if field.name == EPOCH
         else found.column(field.name).cast(field.type)
         if field.name in found.column_names
-        else pa.nulls(found.num_rows, field.type)
+        else pa.repeat(added.get(field.name, pa.scalar(None)).cast(field.type), found.num_rows)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

@@ -39,11 +39,10 @@ _INSERT, _DELETE, _BEFORE, _AFTER = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a view keeps back of its changes: rows of windows that end after a time, all of them, or old rows alone."""
+    """What a view keeps back of its changes: rows of windows that end after a time, or all of them."""
 
     after: int | None = None
     everything: bool = False
-    leaves_out_old: bool = False
 
 
 HELD_NOT = Held()
@@ -88,14 +87,11 @@ class Emit:
         whole = made.add_column(2, TIMESTAMP, times)
         if not kept.all():
             whole = whole.filter(pa.array(kept))
-        written = whole
-        if self.held.leaves_out_old:
-            written = whole.filter(pc.not_equal(whole.column(OP), "-U"))
-        if not written.num_rows:
+        if not whole.num_rows:
             return whole, []
         file = f"{self.directory}/{part:05}-{uuid.uuid4().hex}.parquet"
-        write_durably(os.path.join(self.home, file), written)
-        return whole, [ChangesNote(self.owner, file, written.num_rows)]
+        write_durably(os.path.join(self.home, file), whole)
+        return whole, [ChangesNote(self.owner, file, whole.num_rows)]
 
     def _released(self, rows: pa.Table) -> pa.Table:
         """What is not held back."""

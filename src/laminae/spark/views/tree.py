@@ -62,8 +62,6 @@ class ViewState:
         return Guard() if self.has_refused else None
 
     def held(self) -> Held:
-        if self.strategy.kind is Kind.ON_UPDATE:
-            return Held(leaves_out_old=True)
         if self.strategy.is_immediate:
             return Held()
         if self.plan.window is None or self.strategy.kind is Kind.EVERY:
@@ -132,7 +130,6 @@ def emitted(view: ViewState, rows: DataFrame, place: Place, directory: str) -> D
         key=view.plan.key,
         time=place.time,
         window_end=WINDOW_END if WINDOW_END in rows.columns else None,
-        held=Held(leaves_out_old=view.strategy.kind is Kind.ON_UPDATE),
     )
     stage = EmitStage(emit, tuple(each for each in fields_of(rows) if each.name not in (WEIGHT, NOTE)))
     shown = [each for each in stage.fields if each.name != WINDOW_END]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.catalogs import POSTGRES, SQLITE, CatalogPlace
 from tests.support.postgres import find_binaries, running_server
+from tests.support.spark_sessions import prepare_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from laminae.catalog import Catalog
 
 pytest_plugins = ["tests.support.skips", "tests.services.fixtures"]
+
+prepare_jvm()
 
 NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT tested on it"
 

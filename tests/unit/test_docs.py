@@ -9,6 +9,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import typer
@@ -17,6 +18,10 @@ from tools import reference
 import laminae
 from laminae.cli.app import app
 from laminae.errors import ERRORS
+from tests.support.spark_sessions import end_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,16 +81,26 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def session_of_the_pages() -> Iterator[None]:
+    """Pages share a session; the tests behind them begin with their own."""
+    yield
+    end_session()
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_examples_run_and_print_what_the_page_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    text = path.read_text(encoding="utf-8")
+    if "SparkSession.builder" in text:
+        end_session()
     with laminae.connect(str(tmp_path / "shared")) as db:
         namespace: dict[str, object] = {"__name__": "document", "db": db}
         printed: str | None = None
-        for block in blocks_of(path.read_text(encoding="utf-8")):
+        for block in blocks_of(text):
             if block.language in ("python", "sql"):
                 printed = run_block(block, namespace, path)
             elif block.language == "text" and printed is not None:
@@ -94,6 +109,8 @@ def test_examples_run_and_print_what_the_page_shows(
                 printed = None
         if isinstance(own := namespace["db"], laminae.Database):
             own.close()
+    if "SparkSession.builder" in text:
+        end_session()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)

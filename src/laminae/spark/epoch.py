@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.catalog.updates import CommitEpoch
+from laminae.catalog.updates import AdvanceOwner, CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
@@ -256,8 +256,10 @@ class EpochRunner:
         refused = quick.refused()
         if refused and segment is not None:
             self.storage.remove(segment)
-        counted = quick.count() if rows is None else rows
-        return Written(segment, counted, refused, False, outcome, times.latest())
+        if rows is None:
+            # Its own count has every reading in it, and rows that are set aside are read once more.
+            rows = quick.frame.count() if views.is_guarded or _sets_aside(outcome) else quick.count()
+        return Written(segment, rows, refused, False, outcome, times.latest())
 
     def _write_rows(self, plan: EpochPlan, decoded: DataFrame, views: EpochViews) -> Written:
         """The same with a closer look at every record that needs one, and what is seen beside."""
@@ -385,3 +387,7 @@ class EpochRunner:
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count
+
+
+def _sets_aside(outcome: Outcome) -> bool:
+    return any(isinstance(update, AdvanceOwner) and (update.late or update.refused) for update in outcome.updates)

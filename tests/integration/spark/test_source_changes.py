@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from laminae.errors import InvalidOption, UnsupportedSql
+import laminae as lm
+from laminae.catalog.updates import SetViewState
+from laminae.errors import InvalidOption, QueryFailed, UnsupportedSql
 
 
 def rows(db, text: str) -> list[tuple]:
@@ -86,3 +89,67 @@ def test_rows_dated_too_far_ahead_are_dead_letters_and_do_not_move_the_watermark
     assert rows(db, "SELECT * FROM laminar_catalog.late_rows") == []
     with pytest.raises(InvalidOption, match="records have been read without it"):
         db.sql("ALTER SOURCE t SET (max_future = '9 days')")
+
+
+def test_changes_add_up_to_the_table_when_a_column_with_a_default_was_added(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE u (k INT NOT NULL, a INT, PRIMARY KEY (k)) WITH (changelog = 'upsert')")
+    db.insert("u", [{"k": 1, "a": 1}, {"k": 2, "a": 1}])
+    db.run()
+    db.sql("ALTER SOURCE u ADD COLUMN c INT DEFAULT 5")
+    db.insert("u", [{"k": 1, "a": 2, "c": 5}])
+    db.run()
+    for changes in (db.sql("SELECT _weight, k, a, c FROM CHANGES OF u"), db.changes("u")):
+        net: Counter[tuple[int, int, int]] = Counter()
+        for row in changes.arrow().to_pylist():
+            net[row["k"], row["a"], row["c"]] += row["_weight"]
+        assert +net == Counter({(1, 2, 5): 1, (2, 1, 5): 1})
+
+
+def test_changes_from_before_a_rename_are_refused_with_the_epoch_to_begin_at(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE u (k INT NOT NULL, a INT, PRIMARY KEY (k)) WITH (changelog = 'upsert')")
+    db.insert("u", [{"k": 1, "a": 1}])
+    db.run()
+    db.sql("ALTER SOURCE u RENAME COLUMN a TO b")
+    db.insert("u", [{"k": 2, "b": 2}])
+    db.run()
+    with pytest.raises(QueryFailed, match="column a of u has another name since epoch 1"):
+        db.changes("u")
+    assert [row["b"] for row in db.changes("u", since_epoch=1).arrow().to_pylist()] == [2]
+
+
+def test_a_view_that_catches_up_with_one_that_shows_no_old_rows_counts_each_row_once(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE o (k STRING, q INT)")
+    db.sql("CREATE MATERIALIZED VIEW totals AS SELECT k, SUM(q) AS t FROM o GROUP BY k EMIT ON UPDATE")
+    db.sql("CREATE MATERIALIZED VIEW whole AS SELECT COUNT(*) AS n, SUM(t) AS s FROM totals")
+    db.insert("o", [{"k": "a", "q": 1}])
+    db.run()
+    view = db._catalog.view("whole")
+    assert view is not None
+    failed = SetViewState(view.id, "failed", "made to fail", db._catalog.last_epoch(), if_there=True)
+    db._catalog.commit([failed])
+    db.insert("o", [{"k": "a", "q": 2}])
+    db.run()
+    db.sql("ALTER MATERIALIZED VIEW whole RESUME")
+    db.run()
+    assert db.sql("SELECT n, s FROM whole").fetchall() == [(1, 3)]
+    assert [row["_op"] for row in db.changes("totals").arrow().to_pylist()] == ["+I", "+U"]
+
+
+def test_late_rows_are_counted_once_and_so_are_the_others(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE w (ts TIMESTAMP, a INT, WATERMARK FOR ts AS ts - INTERVAL '0' SECOND)")
+    db.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT window.start AS st, COUNT(*) AS n FROM w GROUP BY window(ts, '1 minute')"
+    )
+    db.insert("w", [{"ts": "2024-01-01T00:10:00Z", "a": 1}])
+    db.run()
+    db.insert("w", [{"ts": f"2024-01-01T00:{minute}:10Z", "a": 2} for minute in ("00", "11", "12")])
+    db.run()
+    assert db.sql("SELECT rows FROM laminar_catalog.epochs ORDER BY epoch").fetchall() == [(1,), (3,)]
+
+
+def test_a_view_that_takes_nothing_hides_no_bad_record(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE p (a INT)")
+    db.sql("CREATE MATERIALIZED VIEW pv AS SELECT a FROM p WHERE 1 = 0")
+    db.insert("p", [{"a": 1}, {"a": "x"}])
+    db.run()
+    assert db.sql("SELECT rows, dead_letters FROM laminar_catalog.epochs").fetchall() == [(1, 1)]

@@ -1,0 +1,28 @@
+"""The session that a test left behind, and the JVM that all sessions of a run share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# The first session of a run starts the JVM, whichever test that is in, and its options hold for all others. Tests
+# compile much code and run each of it once: the second compiler of Java only costs time.
+JVM_ARGUMENTS = "--driver-memory 4g --driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
+
+
+def prepare_jvm() -> None:
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", JVM_ARGUMENTS)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def end_session() -> None:
+    """Stop what runs, and forget its file systems: those of laminae's own sessions are not for queries on RocksDB."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    session = SparkSession._instantiatedSession
+    if session is not None:
+        jvm = session._jvm
+        session.stop()
+        jvm.org.apache.hadoop.fs.FileSystem.closeAll()

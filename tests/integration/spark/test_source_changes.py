@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
-import laminae as lm
 from laminae.catalog.updates import SetViewState
 from laminae.errors import InvalidOption, QueryFailed, UnsupportedSql
+
+if TYPE_CHECKING:
+    import laminae as lm
 
 
 def rows(db, text: str) -> list[tuple]:

@@ -12,6 +12,7 @@ import pytest
 import laminae as lm
 from tests.support.decoding import Decode
 from tests.support.decoding import decoded as decode_all
+from tests.support.spark_sessions import end_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    end_session()
     builder = SparkSession.builder.master("local[2]").appName("laminae tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

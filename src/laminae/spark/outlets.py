@@ -59,6 +59,12 @@ class Outlets:
     def __post_init__(self) -> None:
         self._outbox = Outbox(self.catalog, str(self.storage.home), self.clock, self.lease_token)
 
+    def place_new(self) -> None:
+        """Before any epoch runs: a sink of a relation that is empty yet begins with the first of them."""
+        for sink in self.catalog.sinks():
+            if sink.state == CREATING and not sink.progress and self._place(sink) == 0:
+                self.catalog.commit([SetSinkProgress(sink.id, 0, "live")], lease_token=self.lease_token)
+
     def pump(self, spark: SparkSession) -> None:
         """Deliver what is committed and not delivered. A failing sink lags and is tried again; nothing is raised."""
         with self._lock:

@@ -93,6 +93,7 @@ class Pipeline:
                     self._listener = listening(self.spark, self.on_metric, self._source_of)
                 # A view that can be live before the first epoch sees every epoch as it comes.
                 self._advancer.pump(self.spark)
+                self._outlets.place_new()
                 self._follow_definitions()
         except BaseException:
             self.stop()

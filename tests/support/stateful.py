@@ -203,7 +203,7 @@ def remembering(metadata: str) -> StatefulProcessor:
                 self.all.appendValue(value)
                 self.parity.updateValue((f"p{number % 2}",), value)
                 self.kept.update(value)
-            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)  # type: ignore[attr-defined]
+            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)
             listed = [value[0] for value in self.all.get()]
             parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
             kept = told(self.kept.get()[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from laminae.errors import HomeUnwritable, InvalidOption
+from laminae.references import resolved
 
 # Two letters at least: a drive letter is not a scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:")
@@ -63,12 +64,12 @@ def postgres_url(catalog: str, home: str) -> tuple[str, dict[str, str]]:
     A reference is a whole part of the URL (user, password, host, ...), so its value needs no percent-encoding.
     """
     whole = _REFERENCE.fullmatch(catalog)
-    url = _resolved(whole, home) if whole else catalog
+    url = resolved(whole[0], "catalog", home) if whole else catalog
     values: dict[str, str] = {}
 
     def word(reference: re.Match[str]) -> str:
         name = f"laminaereference{len(values)}x"
-        values[name] = _resolved(reference, home)
+        values[name] = resolved(reference[0], "catalog", home)
         return name
 
     url = _REFERENCE.sub(word, url)
@@ -85,20 +86,3 @@ def postgres_url(catalog: str, home: str) -> tuple[str, dict[str, str]]:
 def _local(path: str) -> Home:
     directory = os.path.realpath(os.path.expanduser(path))
     return Home(identity=directory, directory=Path(directory))
-
-
-def _resolved(reference: re.Match[str], home: str) -> str:
-    kind, name = reference.groups()
-    problem = f"there are no references of kind {kind}"
-    if kind == "env":
-        problem = f"the environment has no {name}"
-        if name in os.environ:
-            return os.environ[name]
-    if kind == "file":
-        try:
-            return Path(name).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            problem = f"{name} cannot be read: {type(error).__name__}"
-    raise InvalidOption(
-        option="catalog", owner=home, problem=problem, advice="Refer to what is there as ${env:NAME} or ${file:/path}."
-    )

@@ -77,6 +77,7 @@ class LineReader:
             parsed.validate(full=True)
             return parsed.cast(self._target) if all(map(_are_plain, parsed.columns, self.schema.types)) else None
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # The decoder of single records reads the same text and gives each bad one its reason.
             return None
 
     @cached_property

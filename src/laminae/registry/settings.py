@@ -5,13 +5,12 @@ Credentials are resolved at each use, so one that is rotated needs no restart; n
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from laminae.errors import InvalidOption, SecretInOption
+from laminae.references import resolved
 from laminae.secrets import holds_literal, is_reference, masked
 
 if TYPE_CHECKING:
@@ -84,20 +83,4 @@ class RegistrySettings:
     def secret(self, attribute: str) -> str | None:
         """What a reference stands for now."""
         reference = getattr(self, attribute)
-        return None if reference is None else _resolved(reference, _NAMES[attribute], self.source)
-
-
-def _resolved(reference: str, option: str, owner: str) -> str:
-    kind, _, name = reference[2:-1].partition(":")
-    if kind == "env":
-        problem = f"the environment has no {name}"
-        if name in os.environ:
-            return os.environ[name]
-    else:
-        try:
-            return Path(name).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            problem = f"{name} cannot be read: {type(error).__name__}"
-    raise InvalidOption(
-        option=option, owner=owner, problem=problem, advice="Refer to what is there as ${env:NAME} or ${file:/path}."
-    )
+        return None if reference is None else resolved(reference, _NAMES[attribute], self.source)

@@ -79,7 +79,10 @@ def test_columns_come_back_from_avro_as_they_were(schema: pa.Schema) -> None:
 @PATIENT
 @given(schemas())
 def test_another_parser_of_avro_takes_the_schema(schema: pa.Schema) -> None:
-    fastavro.parse_schema(json.loads(avro_of_columns(schema, "shop.orders")))
+    parsed = fastavro.parse_schema(json.loads(avro_of_columns(schema, "shop.orders")))
+    assert isinstance(parsed, dict)
+    assert parsed["name"] == "shop.orders"
+    assert [field["name"] for field in parsed["fields"]] == schema.names
 
 
 def test_records_are_named_after_their_place() -> None:

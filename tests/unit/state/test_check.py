@@ -200,5 +200,5 @@ def test_a_report_is_told_to_a_machine() -> None:
     report = judged(checkpoint(old), new)
     told = report.to_dict()
     assert told["kind"] == "compatible_after_migration"
-    assert told["stores"][0]["fields"][1] == {"path": "value.note", "origin": "new, NULL"}  # type: ignore[index]
+    assert told["stores"][0]["fields"][1] == {"path": "value.note", "origin": "new, NULL"}
     assert "value.note: new, NULL" in report.changed()

@@ -30,7 +30,7 @@ def events(metadata: pa.DataType) -> pa.Schema:
     return pa.schema([("eventId", pa.int64()), ("metadata", metadata)])
 
 
-def verdict(old: pa.Schema, new: pa.Schema, names: bool = True):  # type: ignore[no-untyped-def]
+def verdict(old: pa.Schema, new: pa.Schema, names: bool = True):
     return RowSerializer(old, with_names=names).snapshot().resolve_schema_compatibility(RowSerializer(new))
 
 

@@ -5,7 +5,6 @@ The change is a function of Python that the rewriter calls once for each store, 
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -58,6 +57,7 @@ def rewrite(
     try:
         found = rewriter.run()
     except Exception:
+        # What happened in the callback is the cause; the JVM wraps its text alone.
         if change.problem is not None:
             raise change.problem from None
         raise
@@ -92,7 +92,6 @@ class _Change:
             return self._changed(rows)
         except Exception as problem:
             self.problem = problem
-            traceback.print_exc()
             raise
 
     def _changed(self, rows: Any) -> Any:

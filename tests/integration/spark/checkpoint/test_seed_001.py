@@ -142,14 +142,14 @@ def test_an_added_aggregate_is_refused_and_never_shifts_a_buffer(stopped: Stoppe
     assert any("starts empty" in note for note in report.notes)
     laminae.state.migrate_checkpoint(checkpoint, target, new, spark=stopped.spark, from_build=old, add_aggregates=True)
     (sample,) = laminae.state.inspect_checkpoint(target, spark=stopped.spark).families
-    found = sorted((key["eventId"], value["sum"], value["count"]) for key, value in sample.samples)  # type: ignore[index]
+    found = sorted((key["eventId"], value["sum"], value["count"]) for key, value in sample.samples)
     assert found == [(0, None, 1), (1, None, 1)]
 
 
 def test_start_migrates_only_when_that_is_enabled(stopped: Stopped, tmp_path: Path) -> None:
     target = tmp_path / "new"
 
-    def build(spark: SparkSession):  # type: ignore[no-untyped-def]
+    def build(spark: SparkSession):
         return stopped.build(NEW)(spark).format("noop")
 
     with pytest.raises(StateEvolutionDisabled, match="location"):
@@ -226,7 +226,7 @@ def test_a_query_that_cannot_be_used_is_refused(stopped: Stopped, build: Build, 
 
 
 def test_a_changed_number_of_partitions_is_refused(stopped: Stopped) -> None:
-    def build(spark: SparkSession):  # type: ignore[no-untyped-def]
+    def build(spark: SparkSession):
         spark.conf.set("spark.sql.shuffle.partitions", "7")
         return stopped.build(NEW)(spark)
 

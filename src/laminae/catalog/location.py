@@ -58,27 +58,28 @@ def make_directory(directory: Path) -> None:
         raise HomeUnwritable(location=str(directory), problem=problem) from error
 
 
-def postgres_url(catalog: str, home: str) -> tuple[str, dict[str, str]]:
+def postgres_url(given: str, owner: str, option: str = "catalog") -> tuple[str, dict[str, str]]:
     """The URL with a plain word in place of each reference, and what each word stands for.
 
     A reference is a whole part of the URL (user, password, host, ...), so its value needs no percent-encoding.
     """
-    whole = _REFERENCE.fullmatch(catalog)
-    url = resolved(whole[0], "catalog", home) if whole else catalog
+    whole = _REFERENCE.fullmatch(given)
+    url = resolved(whole[0], option, owner) if whole else given
     values: dict[str, str] = {}
 
     def word(reference: re.Match[str]) -> str:
         name = f"laminaereference{len(values)}x"
-        values[name] = resolved(reference[0], "catalog", home)
+        values[name] = resolved(reference[0], option, owner)
         return name
 
     url = _REFERENCE.sub(word, url)
     if not _POSTGRES.match(url):
         raise InvalidOption(
-            option="catalog",
-            owner=home,
+            option=option,
+            owner=owner,
             problem="it is not a PostgreSQL URL",
-            advice="Write catalog='postgresql://user@host:5432/database', or leave it out for a file in the home.",
+            advice=f"Write {option} = 'postgresql://user@host:5432/database'"
+            + (", or leave it out for a file in the home." if option == "catalog" else "."),
         )
     return url, values
 

@@ -66,15 +66,12 @@ class PostgresDriver:
 
     def __init__(self, url: str, references: dict[str, str], *, schema: str) -> None:
         self._schema = schema
-        self._parameters = _parameters(url, references)
+        self._parameters = connection_parameters(url, references)
         self._connections = PerThread(self.location, self._connect, lambda connection: connection.close())
 
     @property
     def location(self) -> str:
-        given = self._parameters
-        user = f"{given['user']}@" if "user" in given else ""
-        port = f":{given['port']}" if "port" in given else ""
-        return f"postgresql://{user}{given.get('host', '')}{port}/{given.get('dbname', '')} (schema {self._schema})"
+        return f"{shown_address(self._parameters)} (schema {self._schema})"
 
     def query(self, sql: str, *params: Value) -> list[Row]:
         with self._translating():
@@ -178,13 +175,16 @@ def _begin_write(connection: Connection) -> Connection:
     return connection
 
 
-def _parameters(url: str, references: dict[str, str]) -> dict[str, Any]:
+def connection_parameters(
+    url: str, references: dict[str, str], owner: str = "connect", option: str = "catalog"
+) -> dict[str, Any]:
+    """What psycopg connects with: the parts of the URL, each with what its references stand for."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise NotAvailable(
-            feature="A catalog in PostgreSQL",
+            feature=f"PostgreSQL, which {option} of {owner} names,",
             problem="psycopg is not installed",
             advice="Install it: pip install 'laminae[postgres]'.",
         ) from error
@@ -193,8 +193,8 @@ def _parameters(url: str, references: dict[str, str]) -> dict[str, Any]:
     except psycopg.Error:
         # Its message quotes parts of the URL, a password among them: neither shown nor chained.
         raise InvalidOption(
-            option="catalog",
-            owner="connect",
+            option=option,
+            owner=owner,
             problem="the PostgreSQL URL cannot be read",
             advice="Percent-encode special characters in each part, or refer to a secret as ${env:NAME}.",
         ) from None
@@ -204,9 +204,21 @@ def _parameters(url: str, references: dict[str, str]) -> dict[str, Any]:
     return {"connect_timeout": CONNECT_SECONDS, "application_name": "laminae", **texts, "client_encoding": "utf8"}
 
 
+def shown_address(parameters: dict[str, Any]) -> str:
+    """For messages: without a password."""
+    user = f"{parameters['user']}@" if "user" in parameters else ""
+    port = f":{parameters['port']}" if "port" in parameters else ""
+    return f"postgresql://{user}{parameters.get('host', '')}{port}/{parameters.get('dbname', '')}"
+
+
+def words_of(error: psycopg.Error) -> str:
+    """What the server or the client library says went wrong."""
+    return error.diag.message_primary or str(error).strip() or type(error).__name__
+
+
 def _translated(error: psycopg.Error, location: str) -> LaminaeError:
     state = error.sqlstate or ""
-    problem = error.diag.message_primary or str(error).strip() or type(error).__name__
+    problem = words_of(error)
     if state in _DAMAGED:
         return CatalogCorrupt(location=location, problem=problem)
     return CatalogUnavailable(location=location, problem=problem, advice=_ADVICE.get(state, _OTHER_ADVICE))

@@ -101,13 +101,16 @@ VIEW_OPTIONS: dict[str, OptionRow] = {
 
 SINK_OPTIONS: dict[str, OptionRow] = {
     "connector": OptionRow(("files", "console", "kafka", "delta", "iceberg", "postgres"), None, "Where rows go"),
-    "format": OptionRow(("json", "parquet", "debezium-json"), None, "How a row is written"),
+    "format": OptionRow(("json", "parquet", "debezium-json", "avro"), None, "How a row is written"),
     "mode": OptionRow(("append", "changelog", "upsert"), None, "What is written of a change"),
     "path": OptionRow(TEXT, None, "Directory of a files sink, location of a Delta table"),
     "snapshot": OptionRow(BOOLEANS, "true", "Whether the sink begins with the present rows"),
     "topic": OptionRow(TEXT, None, "Kafka topic"),
     "table": OptionRow(TEXT, None, "Table of a database sink"),
     "url": OptionRow(TEXT, None, "Address of a database, without a password"),
+    "password": OptionRow(TEXT, None, "Reference to the password of a database, such as ${env:NAME}"),
+    "create_table": OptionRow(BOOLEANS, "false", "Whether a database sink makes its table where there is none"),
+    "add_columns": OptionRow(BOOLEANS, "false", "Whether a database sink adds the columns that its table lacks"),
     "debezium.nulls": OptionRow(("omit", "explicit"), "omit", "Whether a null before or after is written"),
 }
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Relation = TypeVar("Relation", "SourceRecord", "ViewRecord")
 
 APPEND, CHANGELOG, UPSERT = "append", "changelog", "upsert"
+REQUIRED = {"postgres": ("url", "table")}
+"""Options without which a sink of a connector cannot write; others say so when they deliver."""
+ROWS_ALONE = frozenset({("postgres", None)})
+"""Connectors, with a format where it matters, that hold rows by their key or one after the other, never changes."""
 
 
 def plan_create_sink(
@@ -41,6 +45,10 @@ def plan_create_sink(
         raise InvalidOption(
             option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
         )
+    for required in REQUIRED.get(dict(options)["connector"], ()):
+        if required not in dict(options):
+            advice = f"Give it: {SINK_OPTIONS[required].meaning}."
+            raise InvalidOption(option=required, owner=statement.name, problem="it is missing", advice=advice)
     _refuse_shared_directory(statement.name, options, sinks)
     mode = sink_mode(statement.name, statement.relation, options, sources, views)
     if mode != APPEND:
@@ -55,36 +63,52 @@ def sink_mode(
 ) -> str:
     """The mode given, else append for a source of rows, changelog for others and for views.
 
-    InvalidOption where it cannot be served.
+    Where there is no place for changes, rows are upserted if a key identifies them, and added otherwise.
+    InvalidOption where a mode cannot be served.
     """
-    given = option(options, "mode", SINK_OPTIONS)
     view, source = _named(relation, views), _named(relation, sources)
-    if source is not None and changelog_of(source.options) in (*KEYED, RETRACT):
-        return _source_mode(name, source, given)
-    if view is None:
-        if given == UPSERT:
+    given, takes_changes = option(options, "mode", SINK_OPTIONS), _takes_changes(options)
+    if not takes_changes:
+        if given == CHANGELOG:
+            advice = f"Use mode = '{UPSERT}', or '{APPEND}' where rows are only added."
+            raise _refusal(name, CHANGELOG, "such a sink holds rows, not their changes", advice)
+        given = given or (UPSERT if _has_key(view, source, sources, views) else APPEND)
+    instead = f"Use mode = '{CHANGELOG}', or g" if takes_changes else "G"
+    by_key = f"{instead}roup the rows in a view by what identifies one."
+    if given == UPSERT and not _has_key(view, source, sources, views):
+        if view is None and not _is_changed(source):
             advice = f"Write them with mode = '{APPEND}', or make a view that groups them by what identifies a row."
             raise _refusal(name, UPSERT, f"rows of source {relation} are only added", advice)
-        return given or APPEND
-    if given == UPSERT and view_plan(view.name, view.query, sources, views).key is None:
-        advice = f"Group the view by what identifies a row, or use mode = '{CHANGELOG}'."
-        raise _refusal(name, UPSERT, f"no columns of view {view.name} identify its rows", advice)
-    if given == APPEND and (reason := view_retraction(view, sources, views)) is not None:
-        advice = f"Use mode = '{CHANGELOG}', or EMIT ON WINDOW CLOSE in a view over windows."
+        kind = "view" if view is not None else "source"
+        raise _refusal(name, UPSERT, f"no columns of {kind} {relation} identify its rows", by_key)
+    if given == APPEND and source is not None and _is_changed(source):
+        problem = f"source {source.name} takes rows back (changelog = '{changelog_of(source.options)}')"
+        raise _refusal(name, APPEND, problem, by_key)
+    if given == APPEND and view is not None and (reason := view_retraction(view, sources, views)) is not None:
+        advice = f"{by_key[:-1]}, or EMIT ON WINDOW CLOSE in a view over windows."
         raise _refusal(name, APPEND, f"view {view.name} takes rows back ({reason})", advice)
-    return given or CHANGELOG
+    return given or (APPEND if view is None and not _is_changed(source) else CHANGELOG)
 
 
-def _source_mode(name: str, source: SourceRecord, given: str | None) -> str:
-    """Of a source whose records change rows: a sink is given the changes of its table."""
-    kind = changelog_of(source.options)
-    if given == APPEND:
-        advice = f"Use mode = '{CHANGELOG}'."
-        raise _refusal(name, APPEND, f"source {source.name} takes rows back (changelog = '{kind}')", advice)
-    if given == UPSERT and kind == RETRACT:
-        advice = f"Use mode = '{CHANGELOG}', or make a view that groups them by what identifies a row."
-        raise _refusal(name, UPSERT, f"no columns of source {source.name} identify its rows", advice)
-    return given or CHANGELOG
+def _takes_changes(options: Options) -> bool:
+    connector, kind = (option(options, each, SINK_OPTIONS) for each in ("connector", "format"))
+    return ROWS_ALONE.isdisjoint({(connector, None), (connector, kind)})
+
+
+def _is_changed(source: SourceRecord | None) -> bool:
+    """Whether records of a source change rows that are there: a sink is given the changes of its table."""
+    return source is not None and changelog_of(source.options) in (*KEYED, RETRACT)
+
+
+def _has_key(
+    view: ViewRecord | None,
+    source: SourceRecord | None,
+    sources: Sequence[SourceRecord],
+    views: Sequence[ViewRecord],
+) -> bool:
+    if view is not None:
+        return view_plan(view.name, view.query, sources, views).key is not None
+    return source is not None and changelog_of(source.options) in KEYED
 
 
 def view_retraction(view: ViewRecord, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> str | None:

@@ -74,5 +74,5 @@ class SinkUnavailable(LaminaeError):
     code = "SINK_UNAVAILABLE"
     row = ErrorRow(
         "Sink {sink} cannot write to {location}: {problem}",
-        "Make {location} a directory that can be written, or drop the sink; it is tried again by itself.",
+        "See to it that {location} can be written as it was, or drop the sink; it is tried again by itself.",
     )

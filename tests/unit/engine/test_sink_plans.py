@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laminae as lm
-from laminae.errors import InvalidOption
+from laminae.errors import InvalidOption, SecretInOption
 
 ORDERS = "CREATE SOURCE orders (id BIGINT, customer STRING, amount INT, ts TIMESTAMP)"
 VIEWS = {
@@ -66,3 +66,32 @@ def test_an_upsert_needs_columns_that_identify_a_row(db):
 @pytest.mark.parametrize(("relation", "mode"), [("totals", "changelog"), ("large", "changelog"), ("orders", None)])
 def test_a_view_is_delivered_as_its_changelog_and_a_source_as_its_rows(db, relation, mode):
     assert create(db, relation, None) == mode
+
+
+TABLE = "connector = 'postgres', url = 'postgresql://u@h/d', table = 't'"
+
+
+@pytest.mark.parametrize(("relation", "mode"), [("totals", "upsert"), ("orders", None), ("large", None)])
+def test_a_table_is_upserted_where_a_key_identifies_rows_and_added_to_otherwise(db, relation, mode):
+    db.sql(f"CREATE SINK k FROM {relation} WITH ({TABLE})")
+    assert dict(db._catalog.sink("k").options).get("mode") == mode
+
+
+def test_a_table_has_no_place_for_changes(db):
+    with pytest.raises(InvalidOption, match="holds rows, not their changes"):
+        db.sql(f"CREATE SINK k FROM totals WITH ({TABLE}, mode = 'changelog')")
+    with pytest.raises(InvalidOption, match="view above takes rows back") as told:
+        db.sql(f"CREATE SINK k FROM above WITH ({TABLE})")
+    assert "changelog" not in told.value.remedy
+
+
+@pytest.mark.parametrize("given", ["url = 'postgresql://u@h/d'", "table = 't'"])
+def test_a_table_needs_its_address_and_name(db, given):
+    with pytest.raises(InvalidOption, match="it is missing"):
+        db.sql(f"CREATE SINK k FROM totals WITH (connector = 'postgres', {given})")
+
+
+@pytest.mark.parametrize("secret", ["url = 'postgresql://u:hunter2@h/d'", "password = 'hunter2'"])
+def test_a_password_of_a_table_is_a_reference(db, secret):
+    with pytest.raises(SecretInOption):
+        db.sql(f"CREATE SINK k FROM totals WITH (connector = 'postgres', table = 't', {secret})")

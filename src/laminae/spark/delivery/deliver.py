@@ -8,6 +8,7 @@ from laminae.engine.options import SINK_OPTIONS, option
 from laminae.errors import NotAvailable
 from laminae.spark.delivery.console import deliver_console
 from laminae.spark.delivery.files import deliver_files, take_back_files
+from laminae.spark.delivery.postgres import begins_again, deliver_postgres, take_back_postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +18,18 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
 
-CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {"files": deliver_files, "console": deliver_console}
+CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {
+    "files": deliver_files,
+    "console": deliver_console,
+    "postgres": deliver_postgres,
+}
 # What was printed cannot be taken back.
-TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {"files": take_back_files}
+TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {
+    "files": take_back_files,
+    "postgres": take_back_postgres,
+}
+# Of these nothing is left when epochs are taken back, so they begin again with a snapshot.
+BEGIN_AGAIN: dict[str, Callable[[SinkRecord], bool]] = {"postgres": begins_again}
 
 
 class Delivery:
@@ -40,3 +50,8 @@ class Delivery:
         connector = option(sink.options, "connector", SINK_OPTIONS)
         if connector in TAKE_BACK:
             TAKE_BACK[connector](sink, after)
+
+    def begins_again(self, sink: SinkRecord) -> bool:
+        """Whether a sink that was taken back needs a snapshot of the epoch that it goes on from."""
+        connector = option(sink.options, "connector", SINK_OPTIONS)
+        return connector in BEGIN_AGAIN and BEGIN_AGAIN[connector](sink)

@@ -81,7 +81,8 @@ class Outbox:
     def take_back(self, sink: SinkRecord) -> None:
         """Undo what was delivered of epochs that are no more; the sink goes on from its progress, or begins anew."""
         self.delivery.take_back(sink, sink.progress)
-        self._record(sink, sink.progress, CREATING if sink.began is None else LIVE, None)
+        begins = sink.began is None or self.delivery.begins_again(sink)
+        self._record(sink, sink.progress, CREATING if begins else LIVE, None)
 
     def _catch_up(
         self, spark: SparkSession, sink: SinkRecord, segments_after: Callable[[SinkRecord], Sequence[Segment]]

@@ -107,6 +107,11 @@ def row_texts(table: pa.Table, names: Sequence[str]) -> pa.Array:
     return joined(*parts, "}", null="null")
 
 
+def value_texts(array: pa.Array) -> pa.Array:
+    """Each value of a column as JSON, NULL where it is."""
+    return _texts(array)
+
+
 def joined(*parts: pa.Array | str, null: str) -> pa.Array:
     """Texts side by side; a single text stands in every row, and `null` for those that are NULL."""
     texts = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]

@@ -1,0 +1,123 @@
+"""The types that columns have in PostgreSQL, and their values as the texts that COPY takes: one table.
+
+A table that somebody else made may have other types: PostgreSQL reads the same texts as those, or says why it cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.errors import NotAvailable
+from laminae.schema.nesting import is_list
+from laminae.schema.types import VARIANT, sql_type
+from laminae.zset.debezium.json_text import value_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+TEXT = pa.large_string()
+NULL = "\\N"
+# The backslash first: the others bring one along.
+ESCAPES = (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+
+
+def _cast(array: pa.Array) -> pa.Array:
+    return array.cast(TEXT)
+
+
+def _escaped(array: pa.Array) -> pa.Array:
+    found = array.cast(TEXT)
+    for given, written in ESCAPES:
+        found = pc.replace_substring(found, given, written)
+    return found
+
+
+def _hexadecimal(array: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else f"\\\\x{value.hex()}" for value in array.to_pylist()], TEXT)
+
+
+def _json(array: pa.Array) -> pa.Array:
+    return _escaped(value_texts(array))
+
+
+def _microseconds(array: pa.Array) -> pa.Array:
+    counts = array.cast(pa.duration("us")).cast(pa.int64()).cast(TEXT)
+    return pc.binary_join_element_wise(counts, pa.scalar(" microseconds", TEXT), pa.scalar("", TEXT))
+
+
+def _months(array: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else f"{value.months} months" for value in array.to_pylist()], TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresType:
+    """One row: what it holds, its name, and its values as texts of COPY."""
+
+    holds: Callable[[pa.DataType], bool]
+    name: str
+    texts: Callable[[pa.Array], pa.Array] = _cast
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    variable = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(variable or pa.types.is_fixed_size_binary(kind))
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(kind) or pa.types.is_map(kind) or is_list(kind))
+
+
+# The first row that holds a type decides. Numbers without a sign get the next type that has room for them.
+TYPES: tuple[PostgresType, ...] = (
+    PostgresType(pa.types.is_boolean, "boolean"),
+    PostgresType(lambda t: t in (pa.int8(), pa.int16(), pa.uint8()), "smallint"),
+    PostgresType(lambda t: t in (pa.int32(), pa.uint16()), "integer"),
+    PostgresType(lambda t: t in (pa.int64(), pa.uint32()), "bigint"),
+    PostgresType(pa.types.is_uint64, "numeric(20)"),
+    PostgresType(lambda t: t in (pa.float16(), pa.float32()), "real"),
+    PostgresType(pa.types.is_float64, "double precision"),
+    PostgresType(pa.types.is_decimal, "numeric({0.precision}, {0.scale})"),
+    PostgresType(_is_text, "text", _escaped),
+    PostgresType(_is_bytes, "bytea", _hexadecimal),
+    PostgresType(pa.types.is_date, "date"),
+    PostgresType(pa.types.is_time, "time"),
+    PostgresType(lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
+    PostgresType(pa.types.is_timestamp, "timestamp"),
+    PostgresType(pa.types.is_duration, "interval", _microseconds),
+    PostgresType(pa.types.is_interval, "interval", _months),
+    PostgresType(pa.types.is_null, "text"),
+    PostgresType(_is_nested, "jsonb", _json),
+)
+
+
+def type_name(field: pa.Field, sink: str) -> str:
+    """The type that a column is created with."""
+    return _row(field, sink).name.format(field.type)
+
+
+def copied(batch: pa.RecordBatch, names: Sequence[str], sink: str) -> pa.Buffer:
+    """The columns of these names as the text that COPY reads: a line for each row."""
+    texts = [_row(batch.schema.field(name), sink).texts(batch.column(name)) for name in names]
+    lines = pc.binary_join_element_wise(*texts, pa.scalar("\t", TEXT), null_handling="replace", null_replacement=NULL)
+    ended = pc.binary_join_element_wise(lines, pa.scalar("\n", TEXT), pa.scalar("", TEXT))
+    # The values of a column lie one behind the other: what was made a moment ago has nothing between them.
+    return ended.buffers()[2] or pa.py_buffer(b"")
+
+
+def _row(field: pa.Field, sink: str) -> PostgresType:
+    found = next((row for row in TYPES if row.holds(field.type)), None)
+    if found is None or field.type == VARIANT:
+        raise NotAvailable(
+            feature=f"Column {field.name} in sink {sink}",
+            problem=f"a {sql_type(field.type)} has no form in PostgreSQL",
+            advice="Cast the column to STRING in a view, or leave it out.",
+        )
+    return found

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.jars import ServiceMissing
+from tests.services.jars import ServiceMissing, jars
 from tests.services.kafka import running_kafka
 from tests.services.registry import running_registry
+from tests.support.spark_sessions import give_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+JARS = "connector_jars"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The JVM of a run is started once: where a test of the run needs the jars of connectors, it begins with them."""
+    if any(JARS in getattr(item, "fixturenames", ()) for item in session.items):
+        with suppress(ServiceMissing):
+            give_jars(sorted(jars("spark-kafka").glob("*.jar")))
+
+
+@pytest.fixture(scope="session")
+def connector_jars() -> None:
+    """Asked for by tests that need Spark's connectors for Kafka and Avro; see `pytest_collection_finish`."""
+    with said_if_missing():
+        jars("spark-kafka")
 
 
 @contextmanager

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 # The first session of a run starts the JVM, whichever test that is in, and its options hold for all others. Tests
 # compile much code and run each of it once: the second compiler of Java only costs time.
@@ -13,6 +18,12 @@ JVM_ARGUMENTS = "--driver-memory 4g --driver-java-options -XX:TieredStopAtLevel=
 def prepare_jvm() -> None:
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", JVM_ARGUMENTS)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def give_jars(files: Sequence[Path]) -> None:
+    """Put these on the class path of the JVM of the run, which no test may have started yet."""
+    if files and os.environ.get("PYSPARK_SUBMIT_ARGS") == JVM_ARGUMENTS:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {','.join(map(str, files))} {JVM_ARGUMENTS}"
 
 
 def end_session() -> None:

@@ -112,6 +112,9 @@ SINK_OPTIONS: dict[str, OptionRow] = {
     "create_table": OptionRow(BOOLEANS, "false", "Whether a database sink makes its table where there is none"),
     "add_columns": OptionRow(BOOLEANS, "false", "Whether a database sink adds the columns that its table lacks"),
     "debezium.nulls": OptionRow(("omit", "explicit"), "omit", "Whether a null before or after is written"),
+    "debezium.tombstones": OptionRow(BOOLEANS, "true", "Whether a Kafka sink ends a deleted key with a tombstone"),
+    "kafka.bootstrap.servers": OptionRow(TEXT, None, "Brokers of a Kafka sink: host:port, separated by commas"),
+    "registry": OptionRow(TEXT, None, "Address of the schema registry of a Kafka sink in Avro"),
 }
 
 SETTINGS: dict[str, OptionRow] = {

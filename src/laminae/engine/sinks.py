@@ -12,6 +12,7 @@ from laminae.engine.options import SINK_OPTIONS, checked, option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name
 from laminae.errors import InvalidOption
+from laminae.registry import RegistrySettings
 from laminae.views.append_only import retraction
 from laminae.views.operators import reads_in
 
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
 Relation = TypeVar("Relation", "SourceRecord", "ViewRecord")
 
 APPEND, CHANGELOG, UPSERT = "append", "changelog", "upsert"
-REQUIRED = {"postgres": ("url", "table")}
-"""Options without which a sink of a connector cannot write; others say so when they deliver."""
-ROWS_ALONE = frozenset({("postgres", None)})
+JSON, AVRO, DEBEZIUM_JSON = "json", "avro", "debezium-json"
+FORMATS = {"kafka": (JSON, DEBEZIUM_JSON, AVRO)}
+"""What a connector can write, the first unless another is asked for; others say so when they deliver."""
+REQUIRED: dict[tuple[str, str | None], tuple[str, ...]] = {
+    ("postgres", None): ("url", "table"),
+    ("kafka", None): ("topic", "kafka.bootstrap.servers"),
+    ("kafka", AVRO): ("registry",),
+}
+"""Options without which a connector, with a format where it matters, cannot write."""
+ROWS_ALONE = frozenset({("postgres", None), ("kafka", JSON), ("kafka", AVRO)})
 """Connectors, with a format where it matters, that hold rows by their key or one after the other, never changes."""
 
 
@@ -45,10 +53,7 @@ def plan_create_sink(
         raise InvalidOption(
             option="connector", owner=statement.name, problem="it is missing", advice=f"Give {expectation}."
         )
-    for required in REQUIRED.get(dict(options)["connector"], ()):
-        if required not in dict(options):
-            advice = f"Give it: {SINK_OPTIONS[required].meaning}."
-            raise InvalidOption(option=required, owner=statement.name, problem="it is missing", advice=advice)
+    _check_connector(statement.name, options)
     _refuse_shared_directory(statement.name, options, sinks)
     mode = sink_mode(statement.name, statement.relation, options, sources, views)
     if mode != APPEND:
@@ -90,9 +95,29 @@ def sink_mode(
     return given or (APPEND if view is None and not _is_changed(source) else CHANGELOG)
 
 
+def format_of(options: Options) -> str | None:
+    """The format given, else the first of the connector's, if it has several."""
+    connector = option(options, "connector", SINK_OPTIONS) or ""
+    return option(options, "format", SINK_OPTIONS) or next(iter(FORMATS.get(connector, ())), None)
+
+
+def _check_connector(name: str, options: Options) -> None:
+    connector, kind = dict(options)["connector"], format_of(options)
+    if kind is not None and kind not in FORMATS.get(connector, (kind,)):
+        advice = f"Give one of {', '.join(FORMATS[connector])}."
+        raise InvalidOption(option="format", owner=name, problem=f"{connector} has no {kind}", advice=advice)
+    for case in dict.fromkeys([(connector, None), (connector, kind)]):
+        for required in REQUIRED.get(case, ()):
+            if required not in dict(options):
+                advice = f"Give it: {SINK_OPTIONS[required].meaning}."
+                raise InvalidOption(option=required, owner=name, problem="it is missing", advice=advice)
+    if kind == AVRO and connector == "kafka":
+        RegistrySettings.of_options(dict(options), name)
+
+
 def _takes_changes(options: Options) -> bool:
-    connector, kind = (option(options, each, SINK_OPTIONS) for each in ("connector", "format"))
-    return ROWS_ALONE.isdisjoint({(connector, None), (connector, kind)})
+    connector = option(options, "connector", SINK_OPTIONS)
+    return ROWS_ALONE.isdisjoint({(connector, None), (connector, format_of(options))})
 
 
 def _is_changed(source: SourceRecord | None) -> bool:

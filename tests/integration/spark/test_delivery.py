@@ -220,7 +220,7 @@ def test_files_sink_needs_a_path_of_this_machine(spark: SparkSession, segment: S
 
 
 def test_connector_or_format_that_is_not_built_is_named(spark: SparkSession, segment: Segment, out: Path) -> None:
-    for wanted in (sink(connector="kafka"), sink(), files_sink(out, format="avro")):
+    for wanted in (sink(), files_sink(out, format="avro")):
         with pytest.raises(NotAvailable, match="shipped"):
             Delivery().deliver(spark, segment, wanted)
 

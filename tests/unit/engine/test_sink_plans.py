@@ -95,3 +95,40 @@ def test_a_table_needs_its_address_and_name(db, given):
 def test_a_password_of_a_table_is_a_reference(db, secret):
     with pytest.raises(SecretInOption):
         db.sql(f"CREATE SINK k FROM totals WITH (connector = 'postgres', table = 't', {secret})")
+
+
+TOPIC = "connector = 'kafka', topic = 't', kafka.bootstrap.servers = 'here:9092'"
+
+
+@pytest.mark.parametrize(
+    ("relation", "kind", "mode"),
+    [
+        ("totals", None, "upsert"),
+        ("totals", "avro", "upsert"),
+        ("totals", "debezium-json", "changelog"),
+        ("orders", "json", None),
+        ("orders", "debezium-json", None),
+        ("above", "debezium-json", "changelog"),
+    ],
+)
+def test_a_topic_holds_rows_or_events(db, relation, kind, mode):
+    given = "" if kind is None else f", format = '{kind}', registry = 'http://here'"
+    db.sql(f"CREATE SINK k FROM {relation} WITH ({TOPIC}{given})")
+    assert dict(db._catalog.sink("k").options).get("mode") == mode
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("topic = 't'", "kafka.bootstrap.servers"),
+        ("kafka.bootstrap.servers = 'here:9092'", "topic"),
+        ("topic = 't', kafka.bootstrap.servers = 'h:1', format = 'avro'", "registry"),
+        ("topic = 't', kafka.bootstrap.servers = 'h:1', format = 'avro', registry = 'nowhere'", "registry"),
+        ("topic = 't', kafka.bootstrap.servers = 'h:1', format = 'parquet'", "format"),
+        ("topic = 't', kafka.bootstrap.servers = 'h:1', mode = 'changelog'", "mode"),
+    ],
+)
+def test_a_topic_needs_what_it_is_written_with(db, given, named):
+    with pytest.raises(InvalidOption) as told:
+        db.sql(f"CREATE SINK k FROM totals WITH (connector = 'kafka', {given})")
+    assert told.value.params["option"] == named

@@ -20,28 +20,38 @@ if TYPE_CHECKING:
     from laminae.spark.delivery.segment import Segment
     from laminae.zset.debezium.envelope import Nulls
     from laminae.zset.debezium.json_text import Json
+    from laminae.zset.debezium.messages import Messages
 
 DATABASE = "laminae"
 
 
 def event_lines(segment: Segment, sink: SinkRecord) -> Iterator[bytes]:
-    """`source` has the epoch, and as sequence the number of the event in it: together they name the event for ever."""
+    for messages in event_messages(segment, sink):
+        yield from (f"{event}\n".encode() for event in messages.values.to_pylist())
+
+
+def event_messages(segment: Segment, sink: SinkRecord, tombstones: bool = False) -> Iterator[Messages]:
+    """`source` has the epoch, and as sequence the number of the event in it: together they name the event for ever.
+
+    A tombstone is the end of the event before it, and has no number of its own.
+    """
     is_snapshot = segment.holds is Holds.SNAPSHOT
     origin: dict[str, Json] = {"snapshot": str(is_snapshot).lower(), "epoch": segment.epoch}
     source = CdcSource(sink.relation, DATABASE, sink.relation, None, origin)
     nulls = cast("Nulls", option(sink.options, "debezium.nulls", SINK_OPTIONS))
     number = 0
     for table in with_whole_updates(changes_of(segment, sink)):
-        events = encode_changelog(
+        found = encode_changelog(
             table.drop_columns([EPOCH]),
             source,
             key=segment.key or (),
             nulls=nulls,
+            tombstones=tombstones,
             snapshot=is_snapshot,
             first_sequence=number,
-        ).values
-        yield from (f"{event}\n".encode() for event in events.to_pylist())
-        number += len(events)
+        )
+        yield found
+        number += len(found.values) - found.values.null_count
 
 
 def with_whole_updates(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -8,6 +8,7 @@ from laminae.engine.options import SINK_OPTIONS, option
 from laminae.errors import NotAvailable
 from laminae.spark.delivery.console import deliver_console
 from laminae.spark.delivery.files import deliver_files, take_back_files
+from laminae.spark.delivery.kafka.deliver import deliver_kafka
 from laminae.spark.delivery.postgres import begins_again, deliver_postgres, take_back_postgres
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {
     "console": deliver_console,
     "postgres": deliver_postgres,
 }
-# What was printed cannot be taken back.
+ON_SPARK: dict[str, Callable[[SparkSession, Segment, SinkRecord], None]] = {"kafka": deliver_kafka}
+"""Connectors that write through Spark's own."""
+# What was printed or sent cannot be taken back.
 TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {
     "files": take_back_files,
     "postgres": take_back_postgres,
@@ -37,11 +40,14 @@ class Delivery:
 
     def deliver(self, spark: SparkSession, segment: Segment, sink: SinkRecord) -> None:
         connector = option(sink.options, "connector", SINK_OPTIONS)
+        if connector in ON_SPARK:
+            ON_SPARK[connector](spark, segment, sink)
+            return
         if connector not in CONNECTORS:
             raise NotAvailable(
                 feature=f"Connector {connector}" if connector else "A sink without a connector",
                 problem=f"sink {sink.name} cannot be delivered with it yet",
-                advice=f"Use one of {', '.join(CONNECTORS)}.",
+                advice=f"Use one of {', '.join((*CONNECTORS, *ON_SPARK))}.",
             )
         CONNECTORS[connector](segment, sink)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from laminae.errors import LaminaeError
+    from laminae.notices.model import SchemaNotice
     from laminae.result import Result
     from laminae.schema.apply import apply_evolution
     from laminae.schema.avro import check_avro
@@ -33,6 +34,7 @@ __all__ = [
     "Result",
     "SchemaChange",
     "SchemaEvolvable",
+    "SchemaNotice",
     "apply_evolution",
     "check_avro",
     "connect",
@@ -53,6 +55,7 @@ _MODULES = {
     "Result": "result",
     "SchemaChange": "schema.change",
     "SchemaEvolvable": "schema.evolvable",
+    "SchemaNotice": "notices.model",
     "apply_evolution": "schema.apply",
     "check_avro": "schema.avro",
     "connect": "session",

@@ -19,6 +19,7 @@ from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
 from laminae.engine.status import status
 from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, UnknownObject
+from laminae.notices import Courier
 from laminae.result import Result
 from laminae.schema.describe import describe_change
 from laminae.views.dependencies import CHANGES, parse_query, relations_of
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from laminae.catalog.port import Catalog
     from laminae.engine.collection import Removal
     from laminae.engine.ports import FoundSchema
+    from laminae.notices import NoticeCounts
+    from laminae.notices.courier import OnChange
     from laminae.spark.epoch import Replayed
     from laminae.spark.metrics import OnMetric
     from laminae.spark.pipeline import Pipeline
@@ -55,15 +58,17 @@ def connect(
     jars: Sequence[str] = (),
     config: Mapping[str, str] | None = None,
     from_savepoint: str | None = None,
+    on_change: OnChange | None = None,
 ) -> Database:
     """Open a home: a directory, or a file system URI with its catalog in PostgreSQL. Starts no Spark.
 
     `spark` is a session to use instead of one of our own; `jars` and `config` go to the one we start. With
-    `from_savepoint` the home goes back to that savepoint first, as by `restore`.
+    `from_savepoint` the home goes back to that savepoint first, as by `restore`. `on_change` is called, in a thread of
+    its own, with a `SchemaNotice` of each change of a schema that this Database makes or its pipeline finds.
     """
     if not isinstance(home, str | PathLike):
         raise HomeUnwritable(location=repr(home), problem="this is not the name of a directory")
-    db = Database(str(home), open_catalog(str(home), catalog), spark, tuple(jars), dict(config or {}))
+    db = Database(str(home), open_catalog(str(home), catalog), spark, tuple(jars), dict(config or {}), on_change)
     if from_savepoint is not None:
         try:
             db.restore(from_savepoint)
@@ -77,11 +82,18 @@ class Database:
     """One home. DDL is one transaction per statement; a text that does not parse changes nothing at all."""
 
     def __init__(
-        self, home: str, catalog: Catalog, spark: object | None, jars: tuple[str, ...], config: dict[str, str]
+        self,
+        home: str,
+        catalog: Catalog,
+        spark: object | None,
+        jars: tuple[str, ...],
+        config: dict[str, str],
+        on_change: OnChange | None = None,
     ) -> None:
         self.home = home
         self._catalog = catalog
-        self._engine = Engine(catalog, {"files": _FilesFinder(self)})
+        self._courier = Courier(on_change)
+        self._engine = Engine(catalog, {"files": _FilesFinder(self)}, on_change=self._courier.hand_over)
         self._spark, self._jars, self._config = spark, jars, config
         self._runtime: Runtime | None = None
 
@@ -177,7 +189,13 @@ class Database:
         """The schema in force, with column ids and defaults in its field metadata."""
         return self._engine.source(source).schema
 
+    def notices(self) -> NoticeCounts:
+        """How many notices of schema changes this Database has told, given up and still to tell."""
+        return self._courier.counts()
+
     def close(self) -> None:
+        """Notices that are under way have a few seconds to arrive."""
+        self._courier.close()
         self._catalog.close()
 
     def __enter__(self) -> Self:

@@ -12,6 +12,7 @@ from laminae.catalog.model import PendingState
 from laminae.catalog.updates import ResolvePending, SetViewState
 from laminae.engine import definitions
 from laminae.engine.evolution import Proposal, plan_evolution
+from laminae.engine.notices import notice_of
 from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from laminae.catalog.port import Catalog, Committed
     from laminae.ddl.statements import AlterColumn
     from laminae.engine.ports import FoundSchema, SchemaFinder
+    from laminae.notices import SchemaNotice
 
 Definition = (
     ddl.CreateSource
@@ -59,17 +61,22 @@ def _now() -> datetime:
 
 
 class Engine:
-    """Runs definitions against one catalog. `finders` know the outside schema of a source, by connector."""
+    """Runs definitions against one catalog. `finders` know the outside schema of a source, by connector.
+
+    `on_change` is handed a notice of each change that was judged, after its commit; it must not take any time.
+    """
 
     def __init__(
         self,
         catalog: Catalog,
         finders: Mapping[str, SchemaFinder] | None = None,
         clock: Callable[[], datetime] = _now,
+        on_change: Callable[[SourceRecord, SchemaNotice], None] | None = None,
     ) -> None:
         self._catalog = catalog
         self._finders = finders or {}
         self._clock = clock
+        self._on_change = on_change
 
     def run(self, statement: Definition) -> Plan:
         """Plan and commit. Raises the plan's refusal after its verdict was kept.
@@ -93,7 +100,25 @@ class Engine:
     def execute(self, plan: Plan, lease_token: int | None = None) -> Committed | None:
         if not plan.updates:
             return None
-        return self._catalog.commit(plan.updates, lease_token=lease_token, expected_seq=plan.expected_seq)
+        committed = self._catalog.commit(plan.updates, lease_token=lease_token, expected_seq=plan.expected_seq)
+        if self._on_change is not None and plan.verdict is not None:
+            self._tell(plan, committed, self._on_change)
+        return committed
+
+    def _tell(self, plan: Plan, committed: Committed, on_change: Callable[[SourceRecord, SchemaNotice], None]) -> None:
+        source = self._catalog.source(plan.target)
+        if source is None:
+            return
+        change_id = committed.ids[0] if plan.outcome is Outcome.WAIT else None
+        if change_id is not None and self._pending_state(source, change_id) is PendingState.REJECTED:
+            # A person has decided about it before.
+            return
+        notice = notice_of(plan, source, change_id)
+        if notice is not None:
+            on_change(source, notice)
+
+    def _pending_state(self, source: SourceRecord, change_id: int) -> PendingState:
+        return next(pending.state for pending in self._catalog.pending(source.id) if pending.id == change_id)
 
     def propose(
         self,
@@ -128,7 +153,7 @@ class Engine:
 
     def _waiting(self, source: SourceRecord, change_id: int, plan: Plan) -> EvolutionResult:
         """A change that a person has rejected before stays rejected while the version it was found against holds."""
-        state = next(pending.state for pending in self._catalog.pending(source.id) if pending.id == change_id)
+        state = self._pending_state(source, change_id)
         reasons = plan.verdict.reasons if plan.verdict is not None else ()
         if state is PendingState.REJECTED:
             return Rejected(plan.changes, reasons)

@@ -26,11 +26,13 @@ DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hou
 NUMBER = re.compile(r"\d+")
 POSITIVE = re.compile(r"0*[1-9]\d*")
 TEXT = re.compile(r".+", re.DOTALL)
+ADDRESS = re.compile(r"https?://[^\s/@]+(/\S*)?|\$\{(env|file):[^}]+\}")
 CHARACTER = re.compile(r"[^\s\"\\]|\t|\\t")
 EXPECTATIONS = {
     DURATION: "a duration such as '10 minutes'",
     NUMBER: "a whole number",
     POSITIVE: "a whole number above 0",
+    ADDRESS: "an address that begins with http:// or https://, or a reference to one",
     CHARACTER: "one character, or \\t for a tab",
 }
 
@@ -67,6 +69,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
         ("ignore", "dead_letter", "stop"), "ignore", "What happens to records whose new fields are not taken"
     ),
     "on_error": OptionRow(("dead_letter", "fail"), "dead_letter", "What happens to a record that cannot be decoded"),
+    "on_change": OptionRow(ADDRESS, None, "Address that is sent a notice of each change of the schema"),
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
     "sequence_by": OptionRow(TEXT, None, "What orders upserts: a column, or a field of Debezium's events"),
     "deleted_by": OptionRow(TEXT, None, "BOOLEAN column of upserts that is true where a row deletes its key"),

@@ -57,7 +57,9 @@ class Transport(Protocol):
         ...
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an answer like any other status."""
+
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> None:
@@ -71,7 +73,7 @@ class HttpTransport:
 
     def __init__(self, settings: RegistrySettings) -> None:
         self._settings = settings
-        self._opener = urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=_tls(settings)))
+        self._opener = urllib.request.build_opener(NoRedirect(), urllib.request.HTTPSHandler(context=_tls(settings)))
 
     def __call__(self, request: Request) -> Answer:
         url = self._settings.address.rstrip("/") + request.path
@@ -82,9 +84,9 @@ class HttpTransport:
                 return Answer(answer.status, answer.read(MOST_BYTES))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, _body(error), _seconds(error.headers.get("Retry-After")))
+                return Answer(error.code, _body(error), seconds_of(error.headers.get("Retry-After")))
         except (OSError, HTTPException) as error:
-            raise NoAnswer(_told(error)) from None
+            raise NoAnswer(words_of(error)) from None
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": f"{CONTENT_TYPE}, application/json", "Content-Type": CONTENT_TYPE}
@@ -120,21 +122,22 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
         raise InvalidOption(
             option="registry.ssl.*",
             owner=settings.source,
-            problem=f"the files for TLS cannot be used: {_told(error)}",
+            problem=f"the files for TLS cannot be used: {words_of(error)}",
             advice="Give PEM files; that of the certificate holds its private key, too.",
         ) from None
     return context
 
 
-def _told(error: Exception) -> str:
+def words_of(error: Exception) -> str:
+    """What went wrong on the way, without anything that was sent."""
     reason = getattr(error, "reason", None)
     if isinstance(reason, Exception):
-        return _told(reason)
+        return words_of(reason)
     # Not every text may be shown; these two are words of the system about a connection.
     text = getattr(error, "strerror", None) or reason
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _seconds(text: str | None) -> float:
+def seconds_of(text: str | None) -> float:
     """A number of seconds; the other form, a date, is left to our own waits."""
     return float(text) if text is not None and text.isdecimal() else 0.0

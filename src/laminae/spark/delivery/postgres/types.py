@@ -108,8 +108,9 @@ def copied(batch: pa.RecordBatch, names: Sequence[str], sink: str) -> pa.Buffer:
     texts = [_row(batch.schema.field(name), sink).texts(batch.column(name)) for name in names]
     lines = pc.binary_join_element_wise(*texts, pa.scalar("\t", TEXT), null_handling="replace", null_replacement=NULL)
     ended = pc.binary_join_element_wise(lines, pa.scalar("\n", TEXT), pa.scalar("", TEXT))
-    # The values of a column lie one behind the other: what was made a moment ago has nothing between them.
-    return ended.buffers()[2] or pa.py_buffer(b"")
+    # The values of a column that was made a moment ago lie one behind the other, with nothing before them.
+    data = ended.buffers()[2]
+    return pa.py_buffer(b"") if data is None else data.slice(0, pc.sum(pc.binary_length(ended)).as_py() or 0)
 
 
 def _row(field: pa.Field, sink: str) -> PostgresType:

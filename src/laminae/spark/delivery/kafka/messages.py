@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KEY, VALUE, HEADERS, SEQUENCE = "key", "value", "headers", "sequence"
 MESSAGE = pa.schema([(KEY, pa.binary()), (VALUE, pa.binary())])
-HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SINK_HEADER, EPOCH_HEADER, SEQUENCE_HEADER = "laminae.sink", "laminae.epoch", "laminae.sequence"
 
 

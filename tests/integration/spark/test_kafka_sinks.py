@@ -39,11 +39,17 @@ class CrashError(BaseException):
     """What a fault point raises in place of kill -9: no sink may catch it."""
 
 
+def make_topic(address: str, name: str) -> None:
+    # Held until it has answered: a client that is collected gives up what it was asked.
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(SECONDS)
+
+
 @pytest.fixture
 def topic(kafka_address: str) -> str:
     """A topic of its own for each test, of two partitions."""
     name = f"totals-{uuid4()}"
-    AdminClient({"bootstrap.servers": kafka_address}).create_topics([NewTopic(name, 2, 1)])[name].result(SECONDS)
+    make_topic(kafka_address, name)
     return name
 
 
@@ -194,7 +200,7 @@ def test_a_broker_that_is_away_or_a_topic_that_is_missing_makes_the_sink_lag(ord
     assert (row["state"], row["lag"]) == ("failing", 1)
     assert f"topic {missing} of {kafka_address}" in row["detail"]
     assert "not present in metadata" in row["detail"]
-    AdminClient({"bootstrap.servers": kafka_address}).create_topics([NewTopic(missing, 2, 1)])[missing].result(SECONDS)
+    make_topic(kafka_address, missing)
     orders.run()
     assert table(received(kafka_address, missing)) == {"a": {"customer": "a", "q": 1}}
 

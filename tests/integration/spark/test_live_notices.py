@@ -39,7 +39,9 @@ def test_epochs_go_on_while_nobody_answers_and_every_change_is_told_in_order(
         assert db.sql("SELECT id, a, b FROM orders ORDER BY id").fetchall() == [(1, 1, None), (2, None, "x")]
         inbox.open.set()
         until(lambda: db.notices().sent == 2, SECONDS, "both changes are told")
-    told = [(notice["trigger"], notice["version"], notice["changes"][0]["column_name"]) for notice in inbox.notices]
+    # On a slow machine a notice that nobody answered in time comes again, under the same id.
+    once = {notice["id"]: notice for notice in inbox.notices}.values()
+    told = [(notice["trigger"], notice["version"], notice["changes"][0]["column_name"]) for notice in once]
     assert told == [("Data", 2, "a"), ("Data", 3, "b")]
 
 
@@ -54,5 +56,6 @@ def test_a_change_that_waits_is_told_once_with_its_number_and_again_when_it_is_c
         ((change_id,),) = db.sql("SELECT id FROM laminar_catalog.pending_changes").fetchall()
         db.sql(f"ALTER SOURCE orders CONFIRM CHANGE {change_id}")
         until(lambda: not db.notices().waiting, SECONDS, "everything is told")
-    told = [(notice["outcome"], notice["version"], notice["change_id"]) for notice in inbox.notices]
+    once = {notice["id"]: notice for notice in inbox.notices}.values()
+    told = [(notice["outcome"], notice["version"], notice["change_id"]) for notice in once]
     assert told == [("waiting", 1, change_id), ("applied", 2, None)]

@@ -80,7 +80,7 @@ def _sending(sink: SinkRecord, topic: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         causes = _CAUSE.findall(str(error))
-        words = ": ".join(causes[-1]) if causes else str(error).strip().partition("\n")[0]
+        words = ": ".join(causes[0]) if causes else str(error).strip().partition("\n")[0]
         location = f"topic {topic} of {servers(sink.options)}"
         # Not chained: Spark's text is long, and holds the settings of the client.
         raise SinkUnavailable(sink=sink.name, location=location, problem=masked(words)) from None

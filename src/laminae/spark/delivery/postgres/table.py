@@ -122,7 +122,7 @@ def merging(table: Table, names: Sequence[str], key: Sequence[str]) -> sql.Compo
 
 def _column(field: pa.Field, sink: str) -> sql.Composed:
     # The name of a type is one of our own table.
-    return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(type_name(field, sink)))  # type: ignore[arg-type]  # no literal
+    return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(type_name(field, sink)))
 
 
 def _list(names: Sequence[str]) -> sql.Composed:

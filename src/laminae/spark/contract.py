@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
+    from laminae.spark.template import Template
 
 RAW_SCHEMA = "key BINARY, value BINARY, partition STRING, offset BIGINT, item BIGINT, timestamp TIMESTAMP, version INT"
 """A raw record: its bytes, where it stands (`item` counts the log's files or ticks), and its stamp if it has one.
@@ -48,16 +49,29 @@ class Decoded:
     wanted: Callable[[pa.Schema], pa.Schema]
 
 
-@dataclass(frozen=True, slots=True)
-class QuickRows:
-    """The rows of a range if it has no record that needs a closer look; `refused` says so when they are written.
+class Rows(Protocol):
+    """Rows of an epoch on their way to a reader, which takes `frame`, or a template's plan upon them, once."""
 
-    `count` then says how many there are.
-    """
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing watches the rows as they pass, so that their plan may be taken into another."""
+        ...
 
-    frame: DataFrame
-    refused: Callable[[], bool]
-    count: Callable[[], int]
+    def frame(self) -> DataFrame: ...
+
+    def under(self, template: Template) -> DataFrame:
+        """What a template makes of the rows; of bare ones alone."""
+        ...
+
+
+class QuickRows(Rows, Protocol):
+    """The rows of a range if it has no record that needs a closer look; `refused` says so when they are written."""
+
+    def refused(self) -> bool: ...
+
+    def count(self) -> int:
+        """How many there are, if none was refused."""
+        ...
 
 
 class SourceLog(Protocol):
@@ -103,8 +117,13 @@ class SourceLog(Protocol):
         """The rows of a long range of plain text by the shortest way, None where there is none."""
         ...
 
-    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        """The rows of a range by a shorter way than `decoded`, None where there is none."""
+    def quick_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None
+    ) -> QuickRows | None:
+        """The rows of a range by a shorter way than `decoded`, None where there is none.
+
+        `fits` is a condition in SQL on the columns of a row: records whose rows are otherwise need a closer look.
+        """
         ...
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:

@@ -77,7 +77,9 @@ class DebeziumLog:
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return None
 
-    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+    def quick_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None
+    ) -> QuickRows | None:
         return None
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:

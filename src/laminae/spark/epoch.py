@@ -34,10 +34,13 @@ from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
+from laminae.spark.rows import FrameRows
 from laminae.spark.tables import dead_letter_records
+from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
 from laminae.spark.views.job import NOTHING, Outcome
 from laminae.spark.views.keyed import PLACED, placed, source_table_state
+from laminae.spark.views.plans import Plans
 from laminae.spark.views.run import EpochViews, ExpressionFailed, ViewRunner
 from laminae.spark.views.weights import weights_of
 
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.engine import Engine
-    from laminae.spark.contract import SourceLog
+    from laminae.spark.contract import Rows, SourceLog
     from laminae.spark.storage import Storage
 
 _Rows = TypeVar("_Rows", "DataFrame", QuickRows)
@@ -95,6 +98,7 @@ class EpochRunner:
     on_metric: OnMetric | None = None
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _closed: set[int] = field(default_factory=set)
+    _plans: Plans = field(default_factory=Plans)
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
     @contextmanager
@@ -173,8 +177,7 @@ class EpochRunner:
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
             for way in () if views.judges else memory.ways(batch_id):
-                rows = log.chunked_rows if way is Way.CHUNKED else log.quick_rows
-                quick = rows(spark, span, plan.table)
+                quick = self._quick(spark, log, span, plan, way, views.fits)
                 if quick is not None:
                     written = self._carefully(self._write_quickly, plan, quick, views)
                     if not written.has_errors:
@@ -192,6 +195,13 @@ class EpochRunner:
             faults.reach("schema evolved")
             source = self.engine.source(source.name)
         return self._commit(plan, decoded.records, written)
+
+    def _quick(
+        self, spark: SparkSession, log: SourceLog, span: LogRange, plan: EpochPlan, way: Way, fits: str | None
+    ) -> QuickRows | None:
+        if way is Way.QUICK:
+            return log.quick_rows(spark, span, plan.table, fits)
+        return log.chunked_rows(spark, span, plan.table) if fits is None else None
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""
@@ -237,7 +247,9 @@ class EpochRunner:
         table = source_table_state(self.catalog, source) if is_keyed(source) else None
         place = runner.place(spark, time) if states or table is not None else None
         weights = weights_of(source, self.catalog.versions(source.id)) if is_retract(source) else None
-        return EpochViews(runner, spark, source.name, states, place, table, weights, future_limit(source))
+        schema = spark_schema(source.schema)
+        future = future_limit(source)
+        return EpochViews(runner, spark, source.name, states, place, table, weights, future, self._plans, schema)
 
     def _carefully(
         self, write: Callable[[EpochPlan, _Rows, EpochViews], Written], plan: EpochPlan, rows: _Rows, views: EpochViews
@@ -252,13 +264,14 @@ class EpochRunner:
     def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
         """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
         times = EventTimes(plan.source)
-        segment, rows, outcome = self._write(plan, times.seen_in(quick.frame), views)
+        read = FrameRows(times.seen_in(quick.frame())) if times.are_wanted else quick
+        segment, rows, outcome = self._write(plan, read, views)
         refused = quick.refused()
         if refused and segment is not None:
             self.storage.remove(segment)
         if rows is None:
             # Its own count has every reading in it, and rows that are set aside are read once more.
-            rows = quick.frame.count() if views.is_guarded or _sets_aside(outcome) else quick.count()
+            rows = quick.frame().count() if views.is_guarded or _sets_aside(outcome) else quick.count()
         return Written(segment, rows, refused, False, outcome, times.latest())
 
     def _write_rows(self, plan: EpochPlan, decoded: DataFrame, views: EpochViews) -> Written:
@@ -272,28 +285,30 @@ class EpochRunner:
         )
         times = EventTimes(plan.source)
         good = times.seen_in(seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table)))
-        segment, rows, outcome = self._write(plan, good, views)
+        segment, rows, outcome = self._write(plan, FrameRows(good), views)
         found = observation.get
         counted = found["rows"] if rows is None else rows
         return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome, times.latest())
 
-    def _write(self, plan: EpochPlan, rows: DataFrame, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
+    def _write(self, plan: EpochPlan, rows: Rows, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
         """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
         if views.table is not None:
-            return self._write_table(plan, rows, views)
+            return self._write_table(plan, rows.frame(), views)
         if not plan.has_readers and not views.states:
-            counted = rows.count()
+            counted = rows.frame().count()
             faults.reach("rows written")
             return None, counted, NOTHING
         segment, count = None, None
         if plan.has_readers or views.reads > 1 or views.is_guarded:
             segment = self.storage.new_segment(plan.source.id, "segments")
             path = self.storage.path(segment)
-            rows.write.mode("errorifexists").parquet(path)
+            frame = rows.frame()
+            frame.write.mode("errorifexists").parquet(path)
             count = self.storage.rows(segment)
             if views.states:
                 # Rather than decode everything once more for each reader.
-                rows = rows.sparkSession.read.schema(rows.schema).parquet(literal_path(path))
+                again = frame.sparkSession.read.schema(frame.schema).parquet(literal_path(path))
+                rows = FrameRows(again, is_bare=True)
         faults.reach("rows written")
         if not views.states:
             return segment, count, NOTHING

@@ -27,6 +27,10 @@ class EventTimes:
         self._schema = source.schema
         self._observation: Observation | None = None
 
+    @property
+    def are_wanted(self) -> bool:
+        return self._column_id is not None
+
     def seen_in(self, rows: DataFrame) -> DataFrame:
         if self._column_id is None:
             return rows

@@ -7,59 +7,105 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, QuickRows
+from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from laminae.codec.decoders import DecoderTable
+    from laminae.spark.template import Grafted
+
+Read = Callable[[Sequence[str]], "DataFrame"]
+"""Records with these columns."""
 
 
-def quick_rows(spark: SparkSession, table: DecoderTable, read: Callable[[Sequence[str]], DataFrame]) -> QuickRows:
-    """The rows of the records that `read` gives, which is asked for the columns that are needed."""
-    template = _kept(table).template(spark, table)
-    made = template.upon(read(template.columns))
-    return QuickRows(made.frame, made.has_dropped, made.count)
+@dataclass(slots=True)
+class TemplateRows:
+    """`laminae.spark.contract.QuickRows` that a template makes of records.
+
+    `template` is asked for one that makes these columns of a row, None for all of them.
+    """
+
+    template: Callable[[tuple[str, ...] | None], Template]
+    read: Read
+    is_bare: bool = True
+    _made: Grafted | None = None
+
+    def frame(self) -> DataFrame:
+        return self._upon(None).frame()
+
+    def under(self, template: Template) -> DataFrame:
+        return self._upon(template.columns).under(template)
+
+    def refused(self) -> bool:
+        return self._run().has_dropped()
+
+    def count(self) -> int:
+        return self._run().count()
+
+    def _upon(self, columns: tuple[str, ...] | None) -> Grafted:
+        template = self.template(columns)
+        self._made = template.upon(self.read(template.columns))
+        return self._made
+
+    def _run(self) -> Grafted:
+        assert self._made is not None  # its rows were written
+        return self._made
+
+
+def quick_rows(spark: SparkSession, table: DecoderTable, read: Read, fits: str | None) -> TemplateRows:
+    """The rows of records of JSON. What is parsed of a record does not depend on the columns that are asked for."""
+    return TemplateRows(lambda columns: _json_template(spark, table, fits), read)
 
 
 def make_ready(spark: SparkSession, table: DecoderTable) -> None:
     """Do ahead what the first epoch of a table would wait for: its template, and the code compiled for it."""
-    template = _kept(table).template(spark, table)
-    template.upon(_no_records(spark).select(*template.columns))
+    template = _json_template(spark, table, None)
+    template.upon(no_rows(spark, RAW_SCHEMA).select(*template.columns)).frame()
 
 
-def _rows(records: DataFrame, table: DecoderTable) -> DataFrame:
-    return decode(records, table, exactly=False).where(F.col(ERROR).isNull()).select(f"{ROW}.*")
-
-
-def _no_records(spark: SparkSession) -> DataFrame:
+def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
+    """The leaf of a template."""
     # An empty list would be known to be empty, and everything upon it optimised away.
-    return spark.createDataFrame(spark.sparkContext.emptyRDD(), RAW_SCHEMA)
+    return spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
+
+
+def kept_template(table: DecoderTable, key: Hashable, make: Callable[[], Template]) -> Template:
+    """The template under this key, which lives as long as the table."""
+    return _kept(table).template(key, make)
+
+
+def _json_template(spark: SparkSession, table: DecoderTable, fits: str | None) -> Template:
+    def make() -> Template:
+        leaf = no_rows(spark, RAW_SCHEMA)
+        rows = decode(leaf, table, exactly=False).where(F.col(ERROR).isNull()).select(f"{ROW}.*")
+        return Template(leaf, rows if fits is None else rows.where(fits))
+
+    return kept_template(table, fits, make)
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The template of a table, made by whoever asks first."""
+    """The templates of a table, each made by whoever asks first."""
 
     table: weakref.ref[DecoderTable]
     lock: threading.Lock = field(default_factory=threading.Lock)
-    made: Template | None = None
+    made: dict[Hashable, Template] = field(default_factory=dict)
 
-    def template(self, spark: SparkSession, table: DecoderTable) -> Template:
+    def template(self, key: Hashable, make: Callable[[], Template]) -> Template:
         with self.lock:
-            if self.made is None:
-                leaf = _no_records(spark)
-                self.made = Template(leaf, _rows(leaf, table))
-            return self.made
+            if key not in self.made:
+                self.made[key] = make()
+            return self.made[key]
 
 
 _lock = threading.Lock()

@@ -19,9 +19,9 @@ FILTER, ROWS_OUT = "Filter", "numOutputRows"
 
 
 class Template:
-    """`made` is a plan of steps with one input each, upon `leaf`, with one filter. It serves every session."""
+    """`made` is a plan of steps with one input each, upon `leaf`. It serves every session."""
 
-    __slots__ = ("_attributes", "_java", "_schema", "_steps", "columns")
+    __slots__ = ("_attributes", "_filters", "_java", "_schema", "_steps", "columns")
 
     columns: tuple[str, ...]
     """The columns of the leaf that the plan reads."""
@@ -35,22 +35,24 @@ class Template:
         while step.children().size():
             self._steps.append(step)
             step = step.children().head()
-        read = {name.name() for name in _each(self._steps[-1].references())}
-        attributes = {item.name(): item for item in _each(step.output()) if item.name() in read}
-        self._attributes = {name: item.exprId() for name, item in attributes.items()}
+        self._filters = sum(each.nodeName() == FILTER for each in self._steps)
+        # A filter passes on what it does not look at itself.
+        used = [*_each((self._steps[0] if self._steps else step).output())]
+        used += [each for above in self._steps for each in _each(above.references())]
+        identities = {each.exprId().id() for each in used}
+        read = [item for item in _each(step.output()) if item.exprId().id() in identities]
+        self._attributes = {item.name(): item.exprId() for item in read}
         self.columns = tuple(self._attributes)
 
     def upon(self, records: DataFrame) -> Grafted:
         """The plan with `records` for its leaf. They have the template's columns, in the types of its leaf."""
-        java, spark = self._java, records.sparkSession
-        session: Any = spark._jsparkSession
-        plan = java.counting(self._renamed(_java(records).queryExecution().sparkPlan()))
+        plan = self._java.counting(self._renamed(_java(records).queryExecution().sparkPlan()))
+        return Grafted(self._java, records.sparkSession, self._over(plan), self._schema, self._filters)
+
+    def _over(self, plan: Any) -> Any:
         for step in reversed(self._steps):
-            plan = step.withNewChildren(java.sequence(plan))
-        prepared = java.prepared(session, plan)
-        frame = session.internalCreateDataFrame(prepared.execute(), self._schema, False)
-        first, *_, last = _filters(prepared)
-        return Grafted(ClassicDataFrame(frame, spark), last, first)
+            plan = step.withNewChildren(self._java.sequence(plan))
+        return plan
 
     def _renamed(self, records: Any) -> Any:
         """The records under the identities that the template's expressions refer to."""
@@ -59,25 +61,54 @@ class Template:
         return self._java.project(self._java.sequence(*names), records)
 
 
-@dataclass(frozen=True, slots=True)
 class Grafted:
-    """A template's plan upon the records of one epoch. The nodes count the rows that go through them."""
+    """A template's plan upon the records of one epoch, to be made ready once: by itself or under another template."""
 
-    frame: DataFrame
-    came: Any
-    passed: Any
+    __slots__ = ("_above", "_counts", "_filters", "_java", "_plan", "_prepared", "_schema", "_spark")
+
+    def __init__(self, java: _JavaNames, spark: SparkSession, plan: Any, schema: Any, filters: int) -> None:
+        self._java = java
+        self._spark = spark
+        self._plan = plan
+        self._schema = schema
+        self._filters = filters
+        self._prepared: Any = None
+        self._above = 0
+        self._counts: tuple[int, int] | None = None
+
+    def frame(self) -> DataFrame:
+        return self._ready(self._plan, self._schema, 0)
+
+    def under(self, template: Template) -> DataFrame:
+        """The other template's plan upon the rows of this one."""
+        return self._ready(template._over(template._renamed(self._plan)), template._schema, template._filters)
 
     def count(self) -> int:
         """How many rows passed, each as often as a task that succeeded made it. Only when the job has ended."""
-        return _count(self.passed)
+        return self._counted()[0]
 
     def has_dropped(self) -> bool:
-        """Whether the filter kept a row back. Only when the job has ended.
+        """Whether a filter of the template kept a row back. Only when the job has ended.
 
         Spark adds up the counts of attempts that succeeded. A partition that ran twice counts twice in both, so they
         are equal if and only if no row was kept back.
         """
-        return bool(_count(self.came) != _count(self.passed))
+        passed, came = self._counted()
+        return came != passed
+
+    def _counted(self) -> tuple[int, int]:
+        """What went through the last filter of the template, and through the one below all others."""
+        if self._counts is None:
+            found = _filters(self._prepared, self._above + self._filters + 1)[self._above :]
+            self._counts = _count(found[0]), _count(found[-1])
+        return self._counts
+
+    def _ready(self, plan: Any, schema: Any, above: int) -> DataFrame:
+        session: Any = self._spark._jsparkSession
+        # What a shuffle looks like is asked of the session that is active in this thread.
+        self._java.sessions.setActiveSession(session)
+        self._prepared, self._above, self._counts = self._java.prepared(session, plan), above, None
+        return ClassicDataFrame(session.internalCreateDataFrame(self._prepared.execute(), schema, False), self._spark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +120,7 @@ class _JavaNames:
     filter: Any
     true: Any
     execution: Any
+    sessions: Any
     none: Any
     empty: Any
     to_sequence: Any
@@ -103,6 +135,7 @@ class _JavaNames:
             filter=execution.FilterExec,
             true=nodes.Literal.TrueLiteral(),
             execution=getattr(getattr(execution, "QueryExecution$"), "MODULE$"),
+            sessions=getattr(getattr(jvm.org.apache.spark.sql.classic, "SparkSession$"), "MODULE$"),
             none=getattr(getattr(jvm.scala, "None$"), "MODULE$"),
             empty=jvm.PythonUtils.toSeq([]),
             to_sequence=jvm.PythonUtils.toSeq,
@@ -116,17 +149,23 @@ class _JavaNames:
         return self.filter(self.true, plan)
 
     def prepared(self, session: Any, plan: Any) -> Any:
-        """Ready to run: code generation and row formats. There is no shuffle in it, so nothing for adaptive plans."""
+        """Ready to run: with shuffles as the session has them, code generation and row formats; nothing adaptive."""
         return self.execution.prepareForExecution(self.execution.preparations(session, self.none, False), plan)
 
     def sequence(self, *items: Any) -> Any:
         return self.to_sequence(list(items))
 
 
-def _filters(plan: Any) -> list[Any]:
-    """The filters of a plan of steps with one input each, from the root down."""
-    found = [plan] if plan.nodeName() == FILTER else []
-    return [*found, *_filters(plan.children().head())] if plan.children().size() else found
+def _filters(plan: Any, wanted: int) -> list[Any]:
+    """The first filters of a plan of steps with one input each, from the root down."""
+    found: list[Any] = []
+    # Each question is a call into the JVM.
+    while True:
+        if plan.nodeName() == FILTER:
+            found.append(plan)
+            if len(found) == wanted:
+                return found
+        plan = plan.child()
 
 
 def _count(node: Any) -> int:

@@ -105,6 +105,11 @@ class CsvReader:
 
         return Decoded(records, wanted)
 
+    def quick_rows(
+        self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable, fits: str | None
+    ) -> None:
+        return None
+
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
         """Records that were refused one by one, under the headers that they carry."""
         headers = [bytes(row["key"]) for row in letters.select("key").distinct().collect()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.codec.json_lines import line_reader
-from laminae.spark.contract import QuickRows
+from laminae.spark.rows import WatchedRows
 from laminae.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ BATCH_ROWS = 16_384
 COMPRESSED = (".gz", ".bz2", ".lz4", ".snappy", ".deflate", ".zst", ".xz")
 
 
-def chunked_rows(spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable) -> QuickRows | None:
+def chunked_rows(spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable) -> WatchedRows | None:
     """The rows of these files; None where this way does not suit them."""
     (newest, *others) = reversed(table.decoders)
     if others or table.version_field is not None or not newest.schema.equals(table.current, check_metadata=True):
@@ -45,7 +45,7 @@ def chunked_rows(spark: SparkSession, files: Sequence[FileEntry], table: Decoder
     refused, counted = context.accumulator(0), context.accumulator(0)
     chunks = spark.createDataFrame(_chunks(files))
     rows = chunks.mapInArrow(_task(reader, refused, counted), spark_schema(table.current))
-    return QuickRows(rows, lambda: refused.value > 0, lambda: counted.value)
+    return WatchedRows(rows, True, lambda: refused.value > 0, lambda: counted.value)
 
 
 def _chunks(files: Sequence[FileEntry]) -> pa.Table:

@@ -33,7 +33,10 @@ from laminae.spark.files.records import (
 from laminae.spark.json_records import json_records
 from laminae.spark.logs.numbered import literal_path, reading_many
 from laminae.spark.project import project_columns, violations
+from laminae.spark.quick import TemplateRows, kept_template, no_rows
+from laminae.spark.template import Template
 from laminae.spark.types import spark_type
+from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +88,21 @@ class ParquetReader:
 
         return Decoded(all_of(spark, parts, table.current), wanted)
 
+    def quick_rows(
+        self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable, fits: str | None
+    ) -> TemplateRows | None:
+        """Of files of one schema in which nothing is asked for that they have beyond the source's."""
+        groups, refused = _grouped(files, table)
+        if len(groups) != 1 or refused or groups[0].footer.nanoseconds or _asks_for_more(groups[0], table):
+            return None
+        group = groups[0]
+
+        def template(columns: tuple[str, ...] | None) -> Template:
+            key = (columns_of(group.footer.schema), group.decoder.version, fits, columns)
+            return kept_template(table, key, lambda: _template(spark, group, table, fits, columns))
+
+        return TemplateRows(template, lambda columns: _scanned(spark, group).select(*map(quoted, columns)))
+
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
         """Rows that were refused one by one: their letters hold them as JSON."""
         return json_records(letters, table).records.select(*RAW_COLUMNS, ROW, ERROR, UNKNOWN)
@@ -123,11 +141,8 @@ def _grouped(files: Sequence[FileEntry], table: DecoderTable) -> tuple[list[_Gro
 
 
 def _scan(spark: SparkSession, group: _Group, table: DecoderTable) -> DataFrame:
-    read = _Columns(group)
-    schema = spark_types.StructType(read.scanned())
-    with reading_many(spark, len(group.files)):
-        scan = spark.read.schema(schema).parquet(*(literal_path(entry.path) for entry in group.files))
-    file = struct((field.name, column(field.name)) for field in schema.fields) if schema.fields else literal(0)
+    read, scan = _Columns(group), _scanned(spark, group)
+    file = struct((name, column(name)) for name in scan.columns) if scan.columns else literal(0)
     frame = scan.select(
         file.column.alias(FILE),
         path_of(Expression("_metadata.file_path")).column.alias(PATH),
@@ -144,6 +159,36 @@ def _scan(spark: SparkSession, group: _Group, table: DecoderTable) -> DataFrame:
     }
     row = struct(project_columns(projection, read.value))
     return decoded_records(frame.withColumn(READ, row.column), raw, reading, table)
+
+
+def _scanned(spark: SparkSession, group: _Group) -> DataFrame:
+    """The columns of the files, as they are."""
+    schema = spark_types.StructType(_Columns(group).scanned())
+    with reading_many(spark, len(group.files)):
+        return spark.read.schema(schema).parquet(*(literal_path(entry.path) for entry in group.files))
+
+
+def _template(
+    spark: SparkSession, group: _Group, table: DecoderTable, fits: str | None, columns: tuple[str, ...] | None
+) -> Template:
+    """From the columns of a file to these columns of the rows, all that do not fit left out."""
+    leaf = no_rows(spark, spark_types.StructType(_Columns(group).scanned()))
+    names = group.footer.schema.names
+    projection = projection_between(group.columns, group.decoder.schema)
+
+    def scanned(index: int) -> Expression:
+        return Expression("NULL") if pa.types.is_null(group.footer.schema.field(index).type) else column(names[index])
+
+    read = struct(project_columns(projection, scanned))
+    rows = leaf.select(read.column.alias(READ), violations(projection, scanned).column.alias(ERROR))
+    rows = rows.where(F.col(ERROR).isNull()).select(READ)
+    last = projection_between(group.decoder.schema, table.current)
+    of_version = group.decoder.schema.names
+    shown = project_columns(last, lambda index: column(READ).field(of_version[index]))
+    problem = violations(last, lambda index: column(READ).field(of_version[index]))
+    made = rows.where(problem.is_null().column).select(*(value.column.alias(name) for name, value in shown))
+    made = made if fits is None else made.where(fits)
+    return Template(leaf, made if columns is None else made.select(*map(quoted, columns)))
 
 
 @dataclass(frozen=True, slots=True)

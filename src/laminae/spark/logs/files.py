@@ -43,6 +43,12 @@ class FileReader(Protocol):
         """The records of these files; one that cannot be read is one record without a value."""
         ...
 
+    def quick_rows(
+        self, spark: SparkSession, files: Sequence[FileEntry], table: DecoderTable, fits: str | None
+    ) -> QuickRows | None:
+        """As of a log, None where the records need a closer look or the reader has no shorter way."""
+        ...
+
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
         """Dead letters that have a value, as records of the newest version of the table."""
         ...
@@ -116,8 +122,14 @@ class FilesLog(NumberedLog):
             return None
         return chunked_rows(spark, self.descriptors(span), table)
 
-    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        return super().quick_rows(spark, span, table) if self.reader is None and not span.broken else None
+    def quick_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None
+    ) -> QuickRows | None:
+        if span.broken:
+            return None
+        if self.reader is None:
+            return super().quick_rows(spark, span, table, fits)
+        return self.reader.quick_rows(spark, self.descriptors(span), table, fits)
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
         if self.reader is None:

@@ -91,10 +91,12 @@ class NumberedLog(ABC):
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
         return None
 
-    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+    def quick_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None
+    ) -> QuickRows | None:
         if not is_decoded_at_once(table):
             return None
-        return quick_rows(spark, table, partial(self.read, spark, span))
+        return quick_rows(spark, table, partial(self.read, spark, span), fits)
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
         if is_decoded_at_once(table):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import StructType
 
 from laminae.catalog.updates import AdvanceOwner, SetViewState
 from laminae.engine.view_order import FAILED, WAITING, above
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from laminae.catalog.updates import CatalogUpdate
     from laminae.spark.storage import Storage
     from laminae.spark.views.notes import Note
+    from laminae.spark.views.plans import Based
     from laminae.spark.views.tree import Place, Relations, ViewState
 
 # What the plans of views rest on, whatever the session of the user says.
@@ -73,13 +75,17 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class ViewJob:
-    """`is_guarded`: rows on which expressions fail are set aside. `released`: what a view had held back, as changes."""
+    """`is_guarded`: rows on which expressions fail are set aside. `released`: what a view had held back, as changes.
+
+    `based` are rows that views read by kept plans, so that no delta is given of them.
+    """
 
     catalog: Catalog
     storage: Storage
     place: Place
     is_guarded: bool = False
     released: tuple[ViewState, DataFrame] | None = None
+    based: Based | None = None
 
     def run(self, spark: SparkSession, views: Sequence[ViewState], deltas: Relations) -> Outcome:
         """`spark` is a session of our own: how its plans shuffle is set here."""
@@ -91,14 +97,16 @@ class ViewJob:
         kept: list[DataFrame] = []
         try:
             for state in states:
-                frame = self._delta(state, relations, guards.get(state.owner))
+                reads = len(readers(state.name, states))
+                frame = self._delta(state, relations, guards.get(state.owner), reads > 0)
                 if frame is None:
                     continue
-                if len(readers(state.name, states)) > (0 if self.is_guarded else 1):
+                if reads > (0 if self.is_guarded else 1):
                     frame = frame.persist()
                     kept.append(frame)
                 made[state.owner] = frame
-                relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
+                if reads:
+                    relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
             last = [made[s.owner] for s in states if s.owner in made and not readers(s.name, states)]
             return self._outcome(states, made, self._found(states, relations, guards, _collected(last)))
         finally:
@@ -107,11 +115,13 @@ class ViewJob:
             for guard in guards.values():
                 guard.release()
 
-    def _delta(self, state: ViewState, relations: Relations, guard: Guard | None) -> DataFrame | None:
+    def _delta(
+        self, state: ViewState, relations: Relations, guard: Guard | None, has_readers: bool
+    ) -> DataFrame | None:
         directory = self.storage.new_segment(state.owner, "changes")
         if self.released is not None and state is self.released[0]:
             return emitted(state, self.released[1], self.place, directory)
-        return view_delta(state, relations, self.place, directory, guard)
+        return view_delta(state, relations, self.place, directory, guard, self.based, has_readers)
 
     def _found(
         self, states: Sequence[ViewState], deltas: Relations, guards: Mapping[int, Guard], notes: tuple[Note, ...]
@@ -181,7 +191,7 @@ def _advanced(
             manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
             files=tuple(note.file for note in changes),
             rows=sum(note.rows for note in changes),
-            schema=arrow_schema(frame.drop(NOTE).schema),
+            schema=arrow_schema(StructType([each for each in frame.schema.fields if each.name != NOTE])),
             anomalies=sum(note.anomalies - note.recovered for note in kept),
             dropped=sum(note.dropped for note in kept),
             late=late.rows,

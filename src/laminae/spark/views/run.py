@@ -17,6 +17,7 @@ from laminae.engine.watermarks import idle_sources, watermark_of
 from laminae.spark.views.job import NOTHING, Outcome, ViewJob, readers
 from laminae.spark.views.keyed import advance_table, judged
 from laminae.spark.views.notes import FailureNote
+from laminae.spark.views.plans import Based, is_ready
 from laminae.spark.views.tree import Place, ViewState, view_state
 from laminae.trace.spec import WEIGHT
 from laminae.views.emission import strategy_of
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
+    from laminae.spark.contract import Rows
     from laminae.spark.storage import Storage
     from laminae.spark.views.future import FutureLimit
     from laminae.spark.views.keyed import SourceTable
+    from laminae.spark.views.plans import Plans
     from laminae.spark.views.tree import Relations
     from laminae.spark.views.weights import Weights
     from laminae.views.operators import ViewPlan
@@ -60,13 +64,21 @@ class EpochViews:
     table: SourceTable | None = None
     weights: Weights | None = None
     future: FutureLimit | None = None
+    plans: Plans | None = None
+    schema: StructType | None = None
+    """Of the rows of the source, for kept plans."""
     is_guarded: bool = False
     """Rows on which an expression fails are set aside; else `run` says ExpressionFailed."""
 
     @property
     def judges(self) -> bool:
-        """Whether a decoded record may be refused for more than what it holds."""
-        return not (self.table is None and self.weights is None and self.future is None)
+        """Whether a record must be looked at beside its row: where it stands, or when it came."""
+        return not (self.table is None and self.future is None)
+
+    @property
+    def fits(self) -> str | None:
+        """What rows must be like besides, as a condition in SQL."""
+        return None if self.weights is None else self.weights.fits
 
     def judged(self, records: DataFrame) -> DataFrame:
         """Decoded records: those with an error as well that the source cannot take, or that do not say what they do."""
@@ -92,13 +104,25 @@ class EpochViews:
         found = self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)
         return Outcome((*own, *found.updates), found.failures)
 
-    def run(self, rows: DataFrame) -> Outcome:
+    def run(self, rows: Rows) -> Outcome:
         if self.place is None:
             return NOTHING
-        changes = with_weight(rows) if self.weights is None else self.weights.changes(rows)
-        job = ViewJob(self.runner.catalog, self.runner.storage, self.place)
+        based = self._based(rows)
+        job = ViewJob(self.runner.catalog, self.runner.storage, self.place, based=based)
+        deltas = {self.source.casefold(): self._changes(rows.frame())} if based is None else {}
         run = self.runner.guarded if self.is_guarded else self.runner.attempt
-        return run(self.spark, job, self.states, {self.source.casefold(): changes})
+        return run(self.spark, job, self.states, deltas)
+
+    def _changes(self, rows: DataFrame) -> DataFrame:
+        return with_weight(rows) if self.weights is None else self.weights.changes(rows)
+
+    def _based(self, rows: Rows) -> Based | None:
+        """The rows for kept plans, where every view that reads them has one."""
+        relation = self.source.casefold()
+        are_ready = all(is_ready(state, relation) for state in readers(self.source, self.states))
+        if self.plans is None or self.schema is None or self.is_guarded or not (rows.is_bare and are_ready):
+            return None
+        return Based(self.plans, self.spark, relation, self.schema, rows, self._changes, self.weights)
 
 
 @dataclass(frozen=True, slots=True)

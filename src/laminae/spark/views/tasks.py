@@ -58,7 +58,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emit:
-    """Writes a view's changes to a file below `directory` and passes them on.
+    """Writes a view's changes to a file below `directory` and passes them on if somebody reads them in this epoch.
 
     `columns` are those of the rows that come, under the names and in the order of the view. `key` are names of the
     view; rows of one key come next to each other, the old one first. `time` is their time in microseconds unless they
@@ -73,6 +73,7 @@ class Emit:
     time: int
     window_end: str | None = None
     held: Held = HELD_NOT
+    passes_on: bool = True
 
     def __call__(self, rows: pa.Table, part: int) -> tuple[pa.Table, list[Note]]:
         """Data rows with `_weight` in; with `_op` and the view's columns out. `part` puts an epoch's files in order."""
@@ -91,7 +92,7 @@ class Emit:
             return whole, []
         file = f"{self.directory}/{part:05}-{uuid.uuid4().hex}.parquet"
         write_durably(os.path.join(self.home, file), whole)
-        return whole, [ChangesNote(self.owner, file, whole.num_rows)]
+        return whole if self.passes_on else whole.slice(0, 0), [ChangesNote(self.owner, file, whole.num_rows)]
 
     def _released(self, rows: pa.Table) -> pa.Table:
         """What is not held back."""

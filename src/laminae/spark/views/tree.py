@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laminae.catalog.model import ManifestRecord
+    from laminae.spark.views.plans import Based
     from laminae.views.kernels.aggregates import Aggregate
     from laminae.views.operators import Operator, ViewPlan
 
@@ -86,9 +87,18 @@ class Place:
 
 
 def view_delta(
-    view: ViewState, deltas: Relations, place: Place, directory: str, guard: Guard | None = None
+    view: ViewState,
+    deltas: Relations,
+    place: Place,
+    directory: str,
+    guard: Guard | None = None,
+    based: Based | None = None,
+    has_readers: bool = True,
 ) -> DataFrame | None:
-    """What an epoch changes of a view, written to `directory` as it passes; None when it reads nothing of the epoch."""
+    """What an epoch changes of a view, written to `directory` as it passes; None when it reads nothing of the epoch.
+
+    Without readers the changes end there, and notes alone come out.
+    """
     root, window = view.plan.root, view.plan.window
     emit = Emit(
         owner=view.owner,
@@ -99,8 +109,9 @@ def view_delta(
         time=place.time,
         window_end=None if window is None else WINDOW_END,
         held=view.held(),
+        passes_on=has_readers,
     )
-    building = Deltas(view, deltas, place, guard)
+    building = Deltas(view, deltas, place, guard, based)
     fused = _plain_columns(root)
     if isinstance(root, Linear) and fused is not None and isinstance(root.input, GroupBy):
         end = None if window is None else window.end
@@ -142,6 +153,7 @@ class Deltas:
     deltas: Relations
     place: Place
     guard: Guard | None = None
+    based: Based | None = None
 
     def delta(self, operator: Operator, wanted: frozenset[str] | None = None) -> DataFrame | None:
         match operator:
@@ -159,10 +171,10 @@ class Deltas:
 
     def kept(self, operator: GroupBy | Distinct, emit: Emit | None) -> DataFrame | None:
         """A stateful operator: added up by the JVM, then its kernel on each shard, which may emit as well."""
-        frame = self.delta(operator.input, read_by(operator, None))
-        if frame is None:
+        summed = self._summed(operator)
+        if summed is None:
             return None
-        aggregate = aggregate_in(self.view.name, operator, frame)
+        aggregate, groups = summed
         name = operator_id(operator)
         stage = AggregateShard(
             aggregate,
@@ -173,8 +185,28 @@ class Deltas:
             emit,
             self._closed(operator),
         )
-        found = grouped(frame, aggregate, self.place.shards).mapInArrow(stage, spark_schema(stage.schema()))
+        found = groups.mapInArrow(stage, spark_schema(stage.schema()))
         return found if self.guard is None else self.guard.keep(found)
+
+    def _summed(self, operator: GroupBy | Distinct) -> tuple[Aggregate, DataFrame] | None:
+        """What the operator adds up, and its groups; by a kept plan where there is one."""
+        shards = self.place.shards
+        if self.based is not None:
+            relation = self.based.relation
+
+            def of_changes(changes: DataFrame) -> tuple[Aggregate, DataFrame]:
+                found = Deltas(self.view, {relation: changes}, self.place)._summed(operator)
+                assert found is not None  # it reads the relation
+                return found
+
+            kept = self.based.grouped(self.view.owner, operator, shards, of_changes)
+            if kept is not None:
+                return kept
+        frame = self.delta(operator.input, read_by(operator, None))
+        if frame is None:
+            return None
+        aggregate = aggregate_in(self.view.name, operator, frame)
+        return aggregate, grouped(frame, aggregate, shards)
 
     def _closed(self, operator: GroupBy | Distinct) -> Closed | None:
         window = self.view.plan.window

@@ -39,6 +39,11 @@ class Weights:
             return value.cast("BIGINT")
         return cases([(value.compared("=", literal(name)), literal(weight)) for name, weight in WEIGHTS.items()])
 
+    @property
+    def fits(self) -> str:
+        """The condition on rows that say what they do."""
+        return self.weight(column(self.field)).is_there().sql
+
     def judged(self, records: DataFrame) -> DataFrame:
         """Decoded records, those that do not say what they do with an error."""
         value = column(ROW).field(self.field)

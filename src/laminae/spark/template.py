@@ -44,6 +44,14 @@ class Template:
         self._attributes = {item.name(): item.exprId() for item in read}
         self.columns = tuple(self._attributes)
 
+    @staticmethod
+    def can_be(made: DataFrame) -> bool:
+        """Whether each step of the plan has one input."""
+        step: Any = _java(made).queryExecution().sparkPlan()
+        while (inputs := step.children()).size() == 1:
+            step = inputs.head()
+        return bool(inputs.size() == 0)
+
     def upon(self, records: DataFrame) -> Grafted:
         """The plan with `records` for its leaf. They have the template's columns, in the types of its leaf."""
         plan = self._java.counting(self._renamed(_java(records).queryExecution().sparkPlan()))

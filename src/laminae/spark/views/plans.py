@@ -32,10 +32,10 @@ MOST_PLANS = 64
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What a GROUP BY or DISTINCT adds up, and the plan that does it."""
+    """What a GROUP BY or DISTINCT adds up, and the plan that does it; None where it has several inputs."""
 
     aggregate: Aggregate
-    template: Template
+    template: Template | None
 
 
 class Plans:
@@ -83,9 +83,11 @@ class Based:
         def plan() -> GroupPlan:
             leaf = no_rows(self.spark, self.schema)
             aggregate, made = make(self.changes(leaf))
-            return GroupPlan(aggregate, Template(leaf, made))
+            return GroupPlan(aggregate, Template(leaf, made) if Template.can_be(made) else None)
 
         kept = self.plans.plan((owner, operator, shards, self.schema.json(), self.key), plan)
+        if kept.template is None:
+            return make(self.changes(self.rows.frame()))
         return kept.aggregate, self.rows.under(kept.template)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.catalogs import POSTGRES, SQLITE, CatalogPlace
 from tests.support.postgres import find_binaries, running_server
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.skips", "tests.services.fixtures"]
 
 prepare_jvm()
+
+# How long it takes to draw an example says more of the machine's other work than of the strategy.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT tested on it"
 

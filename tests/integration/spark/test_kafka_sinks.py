@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import fastavro
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 import laminae as lm
 from laminae.codec.confluent import split
@@ -21,12 +18,12 @@ from laminae.errors import NotAvailable
 from laminae.registry import RegistryClient, RegistrySettings
 from laminae.spark.delivery.kafka.deliver import CLIENT_DEFAULTS
 from laminae.spark.kafka.jars import AVRO, KAFKA, Connector, is_loaded, require
+from tests.support.received import by_key, make_topic, name_of, once, received, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from confluent_kafka import Message
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.services
@@ -37,12 +34,6 @@ TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(qty) AS q FROM
 
 class CrashError(BaseException):
     """What a fault point raises in place of kill -9: no sink may catch it."""
-
-
-def make_topic(address: str, name: str) -> None:
-    # Held until it has answered: a client that is collected gives up what it was asked.
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(SECONDS)
 
 
 @pytest.fixture
@@ -75,44 +66,6 @@ def create(db: lm.Database, address: str, topic: str, relation: str = "totals", 
 def insert(db: lm.Database, *rows: tuple[str, int]) -> None:
     db.insert("orders", [{"customer": customer, "qty": qty} for customer, qty in rows])
     db.run()
-
-
-def received(address: str, topic: str) -> list[Message]:
-    """Every message of the topic, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": address, "group.id": str(uuid4()), "enable.auto.commit": False})
-    found = []
-    try:
-        for partition in range(2):
-            place = TopicPartition(topic, partition, 0)
-            _, end = consumer.get_watermark_offsets(place, SECONDS)
-            consumer.assign([place])
-            # Messages that were given up leave no gap here: nothing is written in transactions.
-            for _ in range(end):
-                message = consumer.poll(SECONDS)
-                assert message is not None
-                assert message.error() is None
-                found.append(message)
-    finally:
-        consumer.close()
-    return found
-
-
-def name_of(message: Message) -> tuple[str, ...]:
-    """What the headers say: sink, epoch, sequence."""
-    headers = dict(message.headers())
-    return tuple(headers[f"laminae.{name}"].decode() for name in ("sink", "epoch", "sequence"))
-
-
-def by_key(messages: list[Message]) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = defaultdict(list)
-    for message in messages:
-        value = message.value()
-        found[json.loads(message.key())["customer"]].append(None if value is None else json.loads(value))
-    return dict(found)
-
-
-def table(messages: list[Message]) -> dict[str, object]:
-    return {key: values[-1] for key, values in by_key(messages).items() if values[-1] is not None}
 
 
 def test_upserts_stand_under_their_key_and_a_row_that_is_gone_is_a_tombstone(orders, kafka_address, topic):
@@ -178,16 +131,9 @@ def test_an_epoch_that_is_sent_twice_has_the_same_names_and_order(orders, kafka_
     insert(orders, ("c1", 100))
     found = received(kafka_address, topic)
     assert len(found) == 101
-    seen: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
-    once = []
-    for message in found:
-        pair = (message.key(), message.value())
-        if seen.setdefault(name_of(message), pair) is pair:
-            once.append(message)
-        assert seen[name_of(message)] == pair
-    assert len(once) == 51
-    assert table(once) == table(found)
-    assert table(once)["c1"] == {"customer": "c1", "q": 101}
+    assert len(once(found)) == 51
+    assert table(once(found)) == table(found)
+    assert table(found)["c1"] == {"customer": "c1", "q": 101}
 
 
 def test_a_broker_that_is_away_or_a_topic_that_is_missing_makes_the_sink_lag(orders, kafka_address, monkeypatch):

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pandas
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
@@ -31,7 +32,7 @@ CHANGES = {
     "reordered": "geo STRUCT<city: STRING, zone: INT>, deviceType STRING, userId INT, timestamp BIGINT",
     "nested": METADATA.replace("city: STRING", "country: STRING, city: STRING"),
     "all at once": (
-        "deviceType STRING, location STRING, geo STRUCT<zone: INT, country: STRING, city: STRING>, "
+        "tag STRING, deviceType STRING, location STRING, geo STRUCT<zone: INT, country: STRING, city: STRING>, "
         "userId INT, timestamp BIGINT, appVersion STRING, sessionId BIGINT"
     ),
 }
@@ -170,7 +171,20 @@ def processing(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
     )
 
 
-def remembering(metadata: str) -> StatefulProcessor:
+def processing_in_pandas(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
+    return (
+        events(spark, inbox, metadata)
+        .groupBy("eventId")
+        .transformWithStateInPandas(
+            statefulProcessor=remembering(metadata, in_pandas=True),
+            outputStructType="eventId BIGINT, previous STRING, listed INT, oldest STRING, parity STRING, kept STRING",
+            outputMode="Update",
+            timeMode="ProcessingTime",
+        )
+    )
+
+
+def remembering(metadata: str, *, in_pandas: bool = False) -> StatefulProcessor:
     """A processor that workers get by value: they cannot import the tests."""
     state, names = f"m STRUCT<{metadata}>", names_of(metadata)
     inner = re.search(r"geo STRUCT<(.*?)>", metadata)
@@ -197,7 +211,8 @@ def remembering(metadata: str) -> StatefulProcessor:
 
         def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: object) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
             previous = self.last.get()[0] if self.last.exists() else None
-            for number, row in enumerate(sorted(rows, key=lambda row: str(row.ts))):
+            found = [row for frame in rows for row in frame.itertuples()] if in_pandas else list(rows)
+            for number, row in enumerate(sorted(found, key=lambda row: str(row.ts))):
                 value = (None if row.metadata is None else tuple(row.metadata[name] for name in names),)
                 self.last.update(value)
                 self.all.appendValue(value)
@@ -208,7 +223,8 @@ def remembering(metadata: str) -> StatefulProcessor:
             parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
             kept = told(self.kept.get()[0])
             seen = {"previous": told(previous), "listed": len(listed), "oldest": told(listed[0])}
-            yield Row(eventId=key[0], **seen, parity=str(parity), kept=kept)
+            made = {"eventId": key[0], **seen, "parity": str(parity), "kept": kept}
+            yield pandas.DataFrame([made]) if in_pandas else Row(**made)
 
         def close(self) -> None:
             pass
@@ -240,6 +256,7 @@ QUERIES = {
     "join format 3": Query(join, "append", ((JOIN_FORMAT, "3"),)),
     "chained": Query(chained, "append"),
     "transformWithState": Query(processing, once=True),
+    "transformWithStateInPandas": Query(processing_in_pandas, once=True),
     "aggregation on HDFS": Query(aggregation, "update", HDFS),
     "duplicates on HDFS": Query(duplicates, "append", HDFS),
     "aggregation, checkpoint format 2": Query(

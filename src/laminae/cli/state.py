@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 import laminae.state
-from laminae.cli.options import Json  # noqa: TC001  # typer reads the annotations when it runs
+from laminae.catalog.opening import CATALOG_FILE
+from laminae.cli.options import CatalogUrl, Json, existing
 from laminae.cli.output import answer_alone, as_json
 from laminae.errors import InvalidQuery
 from laminae.render import grid
@@ -45,15 +46,21 @@ Conf = Annotated[list[str] | None, typer.Option("--conf", help="name=value, a se
 
 @state.command()
 def check(
-    checkpoint: Checkpoint,
-    query: Query,
+    checkpoint: Annotated[str, typer.Argument(help="checkpointLocation of a query that was stopped, or a home.")],
+    query: Annotated[
+        str | None, typer.Option("--query", help="app.py:build makes the new query; a home has none.")
+    ] = None,
     from_query: FromQuery = None,
     same_aggregates: SameAggregates = False,
     add_aggregates: AddAggregates = False,
+    catalog: CatalogUrl = None,
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """Say whether a changed query can go on with the state of a checkpoint. Exit code 1 when it cannot."""
+    """Say whether a changed query can go on with the state of a checkpoint, or a home with its own. Exit code 1: no."""
+    if query is None:
+        _check_home(checkpoint, catalog, conf, json)
+        return
     build, ran = _function(query), None if from_query is None else _function(from_query)
     with answer_alone(json), _steps(json) as on_step:
         report = laminae.state.check_checkpoint(
@@ -79,6 +86,9 @@ def migrate(
     same_aggregates: SameAggregates = False,
     add_aggregates: AddAggregates = False,
     enable: Enable = None,
+    home: Annotated[
+        str | None, typer.Option("--home", envvar="LAMINAE_HOME", help="A home whose SET of the setting counts.")
+    ] = None,
     conf: Conf = None,
     json: Json = False,
 ) -> None:
@@ -94,6 +104,7 @@ def migrate(
             same_aggregates=same_aggregates,
             add_aggregates=add_aggregates,
             enable=enable,
+            home=None if home is None else existing(home, None),
             on_step=on_step,
         )
     if json:
@@ -139,6 +150,26 @@ def inspect(
         typer.echo(f"  key   {one.key}\n  value {one.value}\n  {one.rows:,} rows in {one.partitions} partitions")
         if one.samples:
             console.print(grid(("key", "value"), one.samples))
+
+
+def _check_home(home: str, catalog: str | None, conf: list[str] | None, is_json: bool) -> None:
+    if catalog is None and not (Path(home).expanduser() / CATALOG_FILE).is_file():
+        raise typer.BadParameter(f"{home} is no home; for the checkpoint of a query, name the new query with --query")
+    with answer_alone(is_json):
+        report = laminae.state.check_home(home, catalog=catalog, spark=_session(conf))
+    if is_json:
+        typer.echo(as_json(report.to_dict()))
+    else:
+        heads = ("place", "relation", "operator", "trace", "runs", "rows", "verdict", "problem")
+        rows = [
+            (one.place, one.relation, one.operator, one.trace, one.runs, f"{one.rows:,}", one.kind.value, one.problem)
+            for one in report.traces
+        ]
+        if rows:
+            Console().print(grid(heads, rows))
+        typer.echo(f"{report.home}: {report.kind.value}")
+    if not report.is_compatible:
+        raise typer.Exit(1)
 
 
 def _show(report: CheckReport, is_json: bool) -> None:
@@ -199,7 +230,8 @@ def _session(conf: list[str] | None) -> SparkSession:
 def _steps(is_json: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A line that moves on a terminal, and nothing where nobody looks."""
     console = Console(stderr=True)
-    bar = Progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=console)
     bar.disable = is_json or not console.is_terminal
     with bar:
         task = bar.add_task("", total=None)

@@ -10,12 +10,12 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ha
 from pyspark.errors import PySparkException
 
 from laminae.errors import CheckpointInvalid, InvalidQuery
+from laminae.spark.checkpoint.counting import row_counts
 from laminae.spark.checkpoint.files import HadoopFiles
 from laminae.spark.checkpoint.probe import probed
 from laminae.spark.checkpoint.problems import told
-from laminae.spark.checkpoint.running import logs, refuse_if_moved, refuse_if_running
+from laminae.spark.checkpoint.running import Watch, logs, refuse_if_moved, refuse_if_running
 from laminae.spark.checkpoint.session import session_of
-from laminae.spark.checkpoint.state_rows import row_counts
 from laminae.spark.checkpoint.steps import OnStep, silent
 from laminae.state.checkpoint.aggregates import QueryNote
 from laminae.state.checkpoint.buffers import Assumptions, fits
@@ -45,6 +45,11 @@ class Checked:
     report: CheckReport
     logs: frozenset[str]
 
+    def with_rows(self, counts: dict[tuple[int, str, str], int]) -> CheckReport:
+        """The report with the rows of each family."""
+        plans = (replace(plan, rows=counts[plan.operator, plan.store, plan.family]) for plan in self.report.families)
+        return replace(self.report, families=tuple(plans))
+
 
 def check_checkpoint(
     checkpoint: str,
@@ -62,8 +67,12 @@ def check_checkpoint(
     expression; `same_aggregates` vouches that they have not changed; `add_aggregates` lets new ones start empty.
     """
     assumed = Assumptions(same_aggregates, add_aggregates)
-    with checked(session_of(spark), checkpoint, build, from_build, assumed, on_step) as found:
-        return found.report
+    session = session_of(spark)
+    with checked(session, checkpoint, build, from_build, assumed, on_step) as found:
+        on_step("count the rows of state", 0, 1)
+        report = found.with_rows(_counts(session, found.old)) if found.report.families else found.report
+        refuse_if_moved(found.files, found.old.location, found.logs)
+        return report
 
 
 @contextmanager
@@ -91,11 +100,8 @@ def checked(
     on_step("plan the new query", 0, 1)
     with probed(spark, files, old, build) as probe:
         report = check(old, probe.planned, ran, assumed)
-        on_step("count the rows of state", 0, 1)
-        counts = _counts(spark, old) if report.families else {}
-        plans = (replace(plan, rows=counts.get((plan.operator, plan.store, plan.family))) for plan in report.families)
-        refuse_if_moved(files, location, seen)
-        yield Checked(files, old, probe, replace(report, families=tuple(plans)), seen)
+        Watch(files).until_quiet(location, seen)
+        yield Checked(files, old, probe, report, seen)
 
 
 def _counts(spark: SparkSession, old: Checkpoint) -> dict[tuple[int, str, str], int]:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HadoopFiles:
-    """Paths are texts; one without a scheme is on the session's default file system."""
+    """Paths are texts; one without a scheme is on the session's default file system. The session's settings are read
+    once: to make Hadoop's of them takes milliseconds, and every file asks for them.
+    """
 
     spark: SparkSession
 
@@ -23,7 +26,7 @@ class HadoopFiles:
     def _jvm(self) -> Any:
         return self.spark._jvm
 
-    @property
+    @cached_property
     def conf(self) -> Any:
         return self.spark._jsparkSession.sessionState().newHadoopConf()
 
@@ -49,6 +52,13 @@ class HadoopFiles:
         return tuple(
             sorted(status.getPath().getName() for status in self._system(directory).listStatus(self._path(directory)))
         )
+
+    def times(self, directory: str) -> dict[str, float]:
+        """When each file of a directory was written, in seconds since the epoch."""
+        if not self.exists(directory):
+            return {}
+        found = self._system(directory).listStatus(self._path(directory))
+        return {status.getPath().getName(): status.getModificationTime() / 1000 for status in found}
 
     def read(self, path: str) -> bytes | None:
         if not self.exists(path):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql import types as spark
 
+from laminae.spark.checkpoint.counting import counted
 from laminae.spark.checkpoint.hashing import changed, new_key_columns
 from laminae.spark.checkpoint.state_rows import store_rows
 from laminae.state.codec.encode import row_encoder
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from laminae.state.checkpoint.model import Checkpoint, Store
+    from laminae.state.checkpoint.model import Checkpoint
     from laminae.state.checkpoint.report import FamilyPlan
 
 PARTITION = "partition_id"
@@ -33,20 +34,20 @@ BYTES = spark.StructType(
 )
 
 
-def encoded_rows(spark_: SparkSession, old: Checkpoint, operator: int, store: Store, plan: FamilyPlan) -> DataFrame:
+def encoded_rows(spark_: SparkSession, old: Checkpoint, plan: FamilyPlan, partitions: int) -> DataFrame:
     """The rows of a store under their new schemas, each in its partition."""
-    rows = store_rows(spark_, old.location, operator, store.name, old.batch)
+    rows = store_rows(spark_, old.location, plan.operator, plan.store, old.batch)
     if plan.key.mapping is None:
-        rows = rows.repartitionById(store.partitions, F.col(PARTITION))
+        rows = rows.repartitionById(partitions, F.col(PARTITION))
     else:
-        rows = rows.repartition(store.partitions, *new_key_columns(F.col("key"), plan.key))
+        rows = rows.repartition(partitions, *new_key_columns(F.col("key"), plan.key))
     key = changed(F.col("key"), plan.key.old, plan.key.new, plan.key.mapping)
     value = changed(F.col("value"), plan.value.old, plan.value.new, plan.value.mapping)
-    made = rows.select(key.alias("key"), value.alias("value")).mapInArrow(_encoding(plan, store.name), BYTES)
-    return made.select(F.lit(None).alias("partition_key"), *BYTES.names)
+    found = counted(rows, (plan,)).select(key.alias("key"), value.alias("value"))
+    return found.mapInArrow(_encoding(plan), BYTES)
 
 
-def _encoding(plan: FamilyPlan, store: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _encoding(plan: FamilyPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     key, value = plan.key.new, plan.value.new
 
     def encode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

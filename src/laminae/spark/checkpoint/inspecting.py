@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laminae.spark.checkpoint.counting import row_counts
 from laminae.spark.checkpoint.files import HadoopFiles
 from laminae.spark.checkpoint.session import session_of
-from laminae.spark.checkpoint.state_rows import FAMILY, raw_rows, row_counts, store_rows
+from laminae.spark.checkpoint.state_rows import FAMILY, raw_rows, store_rows
 from laminae.state.checkpoint.model import HDFS
 from laminae.state.checkpoint.reading import read_checkpoint
 from laminae.state.codec.decode import row_decoder

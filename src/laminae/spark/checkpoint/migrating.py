@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from laminae.errors import CheckpointExists, LaminaeError, MigrationFailed, StateEvolutionDisabled, StateRefused
 from laminae.spark.checkpoint.checking import NOTE, Checked, checked
+from laminae.spark.checkpoint.counting import row_counts
 from laminae.spark.checkpoint.enabling import is_enabled
 from laminae.spark.checkpoint.problems import told
 from laminae.spark.checkpoint.rewriting import rewrite
 from laminae.spark.checkpoint.running import refuse_if_moved
 from laminae.spark.checkpoint.session import own_session, session_of
-from laminae.spark.checkpoint.state_rows import row_counts
 from laminae.spark.checkpoint.steps import OnStep, silent
 from laminae.state.checkpoint.buffers import Assumptions
 from laminae.state.checkpoint.model import HDFS, PROVIDER, ROCKSDB
@@ -26,12 +26,21 @@ from laminae.state.checkpoint.reading import read_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from laminae.spark.checkpoint.files import HadoopFiles
     from laminae.spark.checkpoint.query import Build
     from laminae.state.checkpoint.report import CheckReport
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-# A store without rows must still be written in every partition, and adaptive execution leaves out what is empty.
-ADAPTIVE = "spark.sql.adaptive.enabled"
+WRITING = {
+    PROVIDER: ROCKSDB,
+    # A store without rows must still be written in every partition, and adaptive execution leaves out what is empty.
+    "spark.sql.adaptive.enabled": "false",
+    # To keep the number of rows, RocksDB looks up every key that is put. Here each comes once, and is counted anyway;
+    # a query that wants the number counts when it first loads a snapshot without one.
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # A changelog of all rows would be replayed, put by put, by whoever reads the new state; a snapshot is loaded.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +62,19 @@ def migrate_checkpoint(
     same_aggregates: bool = False,
     add_aggregates: bool = False,
     enable: bool | None = None,
+    home: str | None = None,
     on_step: OnStep = silent,
 ) -> Migrated:
     """Make a new checkpoint at `target` with all state of the old one, for the query of `build(spark)`.
 
     It keeps the query id, offsets, batch ids and every row; `StateRefused` has every reason why it cannot. To ask for
-    it is to enable it, unless `enable` or the setting state.schema-evolution.enable says false.
+    it is to enable it, unless `enable` or the setting state.schema-evolution.enable, of the session or SET in `home`,
+    says false.
     """
     session = session_of(spark)
     assumed = Assumptions(same_aggregates, add_aggregates)
     with checked(session, checkpoint, build, from_build, assumed, on_step) as found:
-        if found.report.is_compatible and not is_enabled(session, enable, unless_said=True):
+        if found.report.is_compatible and not is_enabled(session, enable, home, unless_said=True):
             raise StateEvolutionDisabled(checkpoint=found.report.checkpoint, changes=found.report.changed())
         return carried_over(session, found, target, on_step)
 
@@ -80,7 +91,7 @@ def carried_over(spark: SparkSession, found: Checked, target: str, on_step: OnSt
     working = working_place(location)
     files.delete(working)
     try:
-        _make(spark, found, working, location, on_step)
+        made = _make(spark, found, working, location, on_step)
         refuse_if_moved(files, found.old.location, found.logs)
     except LaminaeError:
         files.delete(working)
@@ -91,7 +102,7 @@ def carried_over(spark: SparkSession, found: Checked, target: str, on_step: OnSt
     on_step("put it in its place", 0, 1)
     if not files.rename(working, location):
         raise CheckpointExists(checkpoint=location)
-    return Migrated(location, report, report.rows)
+    return Migrated(location, made, made.rows)
 
 
 def working_place(target: str) -> str:
@@ -100,7 +111,8 @@ def working_place(target: str) -> str:
     return f"{parent}/.{name}.laminae"
 
 
-def _make(spark: SparkSession, found: Checked, working: str, target: str, on_step: OnStep) -> None:
+def _make(spark: SparkSession, found: Checked, working: str, target: str, on_step: OnStep) -> CheckReport:
+    """The report with the rows that were carried over."""
     files, old = found.files, found.old
     on_step("copy offsets, commits and sources", 0, 1)
     files.make(working)
@@ -112,15 +124,17 @@ def _make(spark: SparkSession, found: Checked, working: str, target: str, on_ste
         for batch in (old.batch, *old.planned):
             path = f"{working}/offsets/{batch}"
             files.write(path, with_setting(files.read(path) or b"", PROVIDER, ROCKSDB))
-    session = own_session(spark, {PROVIDER: ROCKSDB, FORMAT: "2" if old.has_store_ids else "1", ADAPTIVE: "false"})
-    ids = rewrite(session, old, working, found.report.families, on_step)
-    if ids is not None:
+    session = own_session(spark, {**WRITING, FORMAT: "2" if old.has_store_ids else "1"})
+    done = rewrite(session, old, working, found.report.families, on_step)
+    if done.store_ids is not None:
         path = f"{working}/commits/{old.batch}"
-        files.write(path, with_store_ids(files.read(path) or b"", ids))
+        files.write(path, with_store_ids(files.read(path) or b"", done.store_ids))
     on_step("count the rows of the new state", 0, 1)
-    _verify(session, found, working)
+    report = found.with_rows(done.counts)
+    _verify(files, session, report, working)
     _name_schemas(found, working, target)
     files.write(f"{working}/{NOTE}", found.probe.planned.note.to_bytes())
+    return report
 
 
 def _install_schemas(found: Checked, working: str) -> None:
@@ -156,11 +170,11 @@ def _name_schemas(found: Checked, working: str, place: str) -> None:
         files.write(path, f"{version}\n{json.dumps(entry, separators=(',', ':'))}".encode())
 
 
-def _verify(spark: SparkSession, found: Checked, working: str) -> None:
-    """As many rows in every store and column family as before."""
-    counts = row_counts(spark, read_checkpoint(found.files, working))
-    for plan in found.report.families:
+def _verify(files: HadoopFiles, spark: SparkSession, report: CheckReport, working: str) -> None:
+    """As many rows in every store and column family as were read of the old one."""
+    counts = row_counts(spark, read_checkpoint(files, working))
+    for plan in report.families:
         rows = counts.get((plan.operator, plan.store, plan.family), 0)
         if rows != plan.rows:
             lost = f"{plan.path} had {plan.rows} rows and has {rows}"
-            raise MigrationFailed(checkpoint=found.report.checkpoint, problem=lost)
+            raise MigrationFailed(checkpoint=report.checkpoint, problem=lost)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.spark.checkpoint.counting import COUNTS, counted
 from laminae.spark.checkpoint.hashing import new_key_columns
 from laminae.spark.checkpoint.hdfs import encoded_rows
+from laminae.spark.checkpoint.tasks import telling_tasks
 from laminae.state.checkpoint.model import HDFS
 from laminae.state.codec.migrate import Migration
 
@@ -24,19 +25,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
     from laminae.spark.checkpoint.steps import OnStep
-    from laminae.state.checkpoint.model import Checkpoint, Store
+    from laminae.state.checkpoint.model import Checkpoint
     from laminae.state.checkpoint.report import FamilyPlan, Side
 
 REWRITER = "org.apache.spark.sql.execution.streaming.state.StateRewriter"
 BYTES = ("key_bytes", "value_bytes", "column_family_name")
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What came of it: the rows that were read of each operator, store and family; store ids in checkpoint format 2."""
+
+    counts: dict[tuple[int, str, str], int]
+    store_ids: dict[str, list[list[str]]] | None
+
+
 def rewrite(
     spark: SparkSession, old: Checkpoint, target: str, plans: tuple[FamilyPlan, ...], on_step: OnStep
-) -> dict[str, list[list[str]]] | None:
-    """Write the state of `old` into `target`, whose logs and schemas are there. Store ids, in checkpoint format 2."""
+) -> Rewritten:
+    """Write the state of `old` into `target`, whose logs and schemas are there."""
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark's own, without types
     change = _Change(spark, old, plans, on_step)
@@ -55,13 +65,14 @@ def rewrite(
         option.empty(),
     )
     try:
-        found = rewriter.run()
+        with telling_tasks(spark, change.tell):
+            found = rewriter.run()
     except Exception:
         # What happened in the callback is the cause; the JVM wraps its text alone.
         if change.problem is not None:
             raise change.problem from None
         raise
-    return _store_ids(found.get()) if found.isDefined() else None
+    return Rewritten(change.counts(), _store_ids(found.get()) if found.isDefined() else None)
 
 
 def _store_ids(found: Any) -> dict[str, list[list[str]]]:
@@ -81,8 +92,9 @@ class _Change:
     old: Checkpoint
     plans: tuple[FamilyPlan, ...]
     on_step: OnStep
-    done: int = 0
-    problem: Exception | None = field(default=None)
+    given: list[tuple[tuple[FamilyPlan, ...], Any]] = field(default_factory=list)
+    problem: Exception | None = None
+    step: str = ""
 
     class Java:
         implements: ClassVar = ["scala.Function1"]
@@ -98,32 +110,49 @@ class _Change:
         options = rows.queryExecution().analyzed().options()
         operator, store = int(options.get("operatorId")), str(options.get("storeName"))
         plans = tuple(plan for plan in self.plans if (plan.operator, plan.store) == (operator, store))
-        total = sum(len(one.stores) for one in self.old.operators)
-        self.on_step(f"rewrite operator {operator}, store {store}", self.done, total)
-        self.done += 1
-        found = self._store(operator, store)
+        self.step = f"rewrite operator {operator}, store {store}"
+        self.tell(0, 1)
+        found, partitions = DataFrame(rows, self.spark), self._partitions(operator, store)
         if self.old.provider == HDFS:
-            given = encoded_rows(self.spark, self.old, operator, found, plans[0])
-            return self.spark._jsparkSession.createDataFrame(given._jdf.toJavaRDD(), rows.schema())
-        if not any(plan.changes for plan in plans):
-            return rows
-        return rewritten(DataFrame(rows, self.spark), plans, found.partitions)._jdf
+            given = encoded_rows(self.spark, self.old, plans[0], partitions)
+        elif any(plan.changes for plan in plans):
+            given = rewritten(found, plans, partitions)
+        else:
+            given = counted(found, plans)
+        made = in_form(given, found.schema)._jdf
+        self.given.append((plans, made))
+        return made
 
-    def _store(self, operator: int, store: str) -> Store:
+    def _partitions(self, operator: int, store: str) -> int:
         found = next(one for one in self.old.operators if one.id == operator)
-        return next(one for one in found.stores if one.name == store)
+        return next(one.partitions for one in found.stores if one.name == store)
+
+    def tell(self, done: int, total: int) -> None:
+        self.on_step(self.step, done, total)
+
+    def counts(self) -> dict[tuple[int, str, str], int]:
+        """What the tasks that wrote the stores have read, known when they are done."""
+        return {
+            (plan.operator, plan.store, plan.family): int(found.get(place))
+            for plans, frame in self.given
+            for found in (frame.queryExecution().observedMetrics().apply(COUNTS),)
+            for place, plan in enumerate(plans)
+        }
+
+
+def in_form(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Rows as the rewriter takes them. By now they lie where they belong, so it needs no key to spread them by."""
+    key = F.lit(None).cast(schema["partition_key"].dataType).alias("partition_key")
+    return rows.select(key, *BYTES)
 
 
 def rewritten(rows: DataFrame, plans: tuple[FamilyPlan, ...], partitions: int) -> DataFrame:
     """The rows of a store with keys and values under their new schemas, each in the partition of its key."""
-    schema = rows.schema
     moved = next((plan for plan in plans if plan.key.mapping is not None), None)
     if moved is not None:
         rows = rows.repartition(partitions, *new_key_columns(F.col("partition_key"), moved.key))
-    given = rows.select(*BYTES)
-    changed = given.mapInArrow(migrating(plans), given.schema)
-    key = F.lit(None).cast(schema["partition_key"].dataType).alias("partition_key")
-    return changed.select(key, *BYTES)
+    given = counted(rows, plans).select(*BYTES)
+    return given.mapInArrow(migrating(plans), given.schema)
 
 
 def migrating(plans: tuple[FamilyPlan, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -149,16 +178,21 @@ def _compiled(side: Side) -> Migration | None:
 def _migrated(batch: pa.RecordBatch, compiled: dict[str, tuple[Migration | None, Migration | None]]) -> pa.RecordBatch:
     """One batch; rows of several families come mixed, and go back in the order they came."""
     families = batch.column(2).dictionary_encode()
-    parts: list[tuple[np.ndarray, pa.Array, pa.Array]] = []
-    for number, family in enumerate(families.dictionary.to_pylist()):
-        places = np.flatnonzero(families.indices.to_numpy() == number)
-        keys, values = batch.column(0).take(pa.array(places)), batch.column(1).take(pa.array(places))
-        key, value = compiled.get(family, (None, None))
-        parts.append(
-            (places, keys if key is None else key.batch(keys), values if value is None else value.batch(values))
-        )
-    order = pa.array(np.argsort(np.concatenate([places for places, _, _ in parts]), kind="stable")) if parts else None
-    columns = [pa.concat_arrays([part[side] for part in parts]) for side in (1, 2)] if parts else batch.columns[:2]
-    if len(parts) > 1:
-        columns = [pc.take(column, order) for column in columns]
+    names = families.dictionary.to_pylist()
+    if len(names) <= 1:
+        sides = compiled.get(names[0], (None, None)) if names else (None, None)
+        columns = [_through(side, column) for side, column in zip(sides, batch.columns[:2], strict=True)]
+        return pa.RecordBatch.from_arrays([*columns, batch.column(2)], names=list(BYTES))
+    numbers = families.indices.to_numpy()
+    places = [np.flatnonzero(numbers == number) for number in range(len(names))]
+    order = pa.array(np.argsort(np.concatenate(places), kind="stable"))
+    columns = [
+        pa.concat_arrays(
+            [
+                _through(compiled.get(name, (None, None))[side], batch.column(side).take(pa.array(own)))
+                for name, own in zip(names, places, strict=True)
+            ]
+        ).take(order)
+        for side in (0, 1)
+    ]
     return pa.RecordBatch.from_arrays([*columns, batch.column(2)], names=list(BYTES))

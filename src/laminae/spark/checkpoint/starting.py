@@ -29,6 +29,7 @@ def start(
     *,
     spark: SparkSession | None = None,
     enable: bool | None = None,
+    home: str | None = None,
     from_build: Build | None = None,
     same_aggregates: bool = False,
     add_aggregates: bool = False,
@@ -37,7 +38,8 @@ def start(
     """Start the query of `build(spark)`, a DataStreamWriter with its sink, where the old query stopped.
 
     State that fits as it is: on the old checkpoint. State that must change: on `new_checkpoint`, if `enable` or the
-    setting state.schema-evolution.enable of the session says so. The same call again goes on with `new_checkpoint`.
+    setting state.schema-evolution.enable, of the session or SET in `home`, says so. The same call again goes on with
+    `new_checkpoint`.
     """
     session = session_of(spark)
     files = HadoopFiles(session)
@@ -52,7 +54,7 @@ def start(
             raise StateRefused(checkpoint=report.checkpoint, reasons=reasons)
         place = report.checkpoint
         if report.kind is Kind.AFTER_MIGRATION:
-            if not is_enabled(session, enable, unless_said=False):
+            if not is_enabled(session, enable, home, unless_said=False):
                 raise StateEvolutionDisabled(checkpoint=report.checkpoint, changes=report.changed())
             place = carried_over(session, found, target, on_step).checkpoint
     on_step("start the query", 0, 1)

@@ -1,6 +1,7 @@
 """Figures of state: the codec, its identity with the JVM, and migrations of many keys on Spark.
 
-`python -m tests.bench.state KEYS ...` migrates so many keys and prints the time of each; `make bench` takes two sizes.
+`python -m tests.bench.state KEYS ...` migrates so many keys and prints the time of each step; `make bench` takes three
+sizes, of which the first also warms the JVM.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 ROWS = 10_000
 CODEC_LIMIT = 1e6 / 300_000
 KEY_LIMIT = 1e6 / 80_000
-SIZES = (100_000, 1_000_000)
+SIZES = (100_000, 1_000_000, 5_000_000)
 OLD = "userId INT, timestamp BIGINT, deviceType STRING"
 NEW = "deviceType STRING, location STRING, userId INT, timestamp BIGINT, appVersion STRING, sessionId BIGINT"
 SETTINGS = {
@@ -52,10 +54,11 @@ def figures() -> Iterator[Figure]:
 
     spark = spark_session("checkpoint://", (), SETTINGS)
     yield Figure("state: rows unlike the JVM's", differences(spark), 0, "rows", f"{ROWS} random rows, 100 schemas")
-    small, large = (migration(spark, keys) for keys in SIZES)
-    yield Figure("state: a key migrated", large.per_key * 1e6, KEY_LIMIT, "us", f"{SIZES[1]} keys, rewrite and count")
-    grown = large.per_key / small.per_key
-    yield Figure("state: a key of many", grown, 1.3, "x", f"{SIZES[1]} keys against {SIZES[0]}")
+    small, middle, large = (migration(spark, keys) for keys in SIZES)
+    yield Figure("state: a key migrated", middle.per_key * 1e6, KEY_LIMIT, "us", f"{SIZES[1]} keys, all steps")
+    # By differences: whatever the number of keys, planning takes its seconds, and would make few keys look slow.
+    grown = middle.per_key_beyond(large) / small.per_key_beyond(middle)
+    yield Figure("state: a key of many", grown, 1.3, "x", f"{SIZES[1]} to {SIZES[2]} against {SIZES[0]} to {SIZES[1]}")
     yield Figure("state: Python's memory", large.megabytes, 500, "MB", "the largest process of Python's")
 
 
@@ -85,8 +88,17 @@ def differences(spark: SparkSession) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    per_key: float
+    keys: int
+    seconds: float
     megabytes: float
+    steps: tuple[tuple[str, float], ...]
+
+    @property
+    def per_key(self) -> float:
+        return self.seconds / self.keys
+
+    def per_key_beyond(self, larger: Measured) -> float:
+        return (larger.seconds - self.seconds) / (larger.keys - self.keys)
 
 
 def migration(spark: SparkSession, keys: int) -> Measured:
@@ -109,12 +121,24 @@ def migration(spark: SparkSession, keys: int) -> Measured:
 
         writer = query(OLD).writeStream.format("noop").outputMode("update").option("checkpointLocation", old)
         writer.trigger(availableNow=True).start().awaitTermination()
-        began = time.perf_counter()
-        migrated = migrate_checkpoint(old, new, lambda _: query(NEW), spark=spark)
-        spent = time.perf_counter() - began
+        told: list[tuple[str, float]] = []
+        migrated = migrate_checkpoint(
+            old,
+            new,
+            lambda _: query(NEW),
+            spark=spark,
+            on_step=lambda step, *_: told.append((step, time.perf_counter())),
+        )
+        told.append(("end", time.perf_counter()))
         assert migrated.rows == keys
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Measured(spent / keys, max(own, *_workers()))
+    return Measured(keys, told[-1][1] - told[0][1], max(own, *_workers()), _steps(told))
+
+
+def _steps(told: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """The seconds of each step, from when it was first told to when the next one was."""
+    firsts = [told[place] for place in range(len(told)) if not place or told[place][0] != told[place - 1][0]]
+    return tuple((step, after - begun) for (step, begun), (_, after) in pairwise(firsts))
 
 
 def _workers() -> list[float]:
@@ -139,6 +163,8 @@ def main(sizes: list[int]) -> None:
     for keys in sizes:
         found = migration(spark, keys)
         print(f"{keys:,} keys: {1 / found.per_key:,.0f} keys/s, Python at most {found.megabytes:.0f} MB", flush=True)
+        for step, spent in found.steps:
+            print(f"  {spent:6.1f} s  {step}", flush=True)
 
 
 if __name__ == "__main__":

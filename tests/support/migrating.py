@@ -9,6 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from laminae.spark.session import spark_session
 from laminae.state import migrate_checkpoint
 from tests.support.stateful import CHANGES, QUERIES, ROCKSDB
@@ -23,7 +25,9 @@ def main(inbox: str, old: str, new: str, progress: str) -> None:
             file.flush()
             os.fsync(file.fileno())
 
-    spark = spark_session("checkpoint://", (), SETTINGS)
+    # As in an application that also has a home on local files: its session is for the home alone.
+    spark_session(str(Path(new).parent / "home"), (), SETTINGS)
+    spark = SparkSession.builder.getOrCreate()
     build = QUERIES["aggregation"].build(Path(inbox), CHANGES["all at once"])
     migrate_checkpoint(old, new, build, spark=spark, on_step=tell)
     tell("done", 1, 1)

@@ -27,20 +27,11 @@ def give_jars(files: Sequence[Path]) -> None:
 
 
 def end_session() -> None:
-    """Stop what runs, and forget what it was told of local files: laminae's settings for them are not for RocksDB.
-
-    What a JVM was started with are defaults of all its sessions, and file systems are kept for as long as it lives.
-    """
+    """Stop what runs: the next session begins with settings of its own."""
     if "pyspark" not in sys.modules:
         return
     from pyspark.sql import SparkSession
 
-    from laminae.spark.session import LOCAL_SETTINGS
-
     session = SparkSession._instantiatedSession
     if session is not None:
-        jvm = session._jvm
         session.stop()
-        for name in LOCAL_SETTINGS:
-            jvm.java.lang.System.clearProperty(name)
-        jvm.org.apache.hadoop.fs.FileSystem.closeAll()

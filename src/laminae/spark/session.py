@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 # Measured on a local home: 200-250 ms of Spark's own bookkeeping an epoch become 70-90 ms without .crc files and
 # without a forked chmod. Both are for local files only, so they are set in a session of our own and nowhere else.
+# FileSystem.getLocal casts to the file system with checksums; state in RocksDB is loaded through it, and so are RDDs
+# of files. Queries of the same application that are not ours must get what they expect, and Hadoop keeps one file
+# system for a scheme whatever the settings are: ours is made without its cache.
 LOCAL_SETTINGS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
 }
 CODE_GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 SETTINGS = {
@@ -30,9 +34,12 @@ SETTINGS = {
 
 
 def spark_session(home: str, jars: Sequence[str], config: Mapping[str, str]) -> SparkSession:
-    """Start a session, `local[*]` unless `config` names another master. Python workers run this interpreter."""
+    """Start a session, `local[*]` unless `config` names another master. Python workers run this interpreter.
+
+    For a home on local files it is one beside the application's own, which stays as Spark makes it.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {**SETTINGS, **(LOCAL_SETTINGS if "://" not in home else {}), **config}
+    settings = {**SETTINGS, **config}
     if jars:
         settings["spark.jars"] = ",".join(jars)
     master = settings.pop("spark.master", "local[*]")
@@ -44,7 +51,16 @@ def spark_session(home: str, jars: Sequence[str], config: Mapping[str, str]) -> 
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     _keep_quiet_about_long_code(session)
-    return session
+    return session if "://" in home else _for_local_files(session, config)
+
+
+def _for_local_files(session: SparkSession, config: Mapping[str, str]) -> SparkSession:
+    java: Any = getattr(session, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
+    own = SparkSession(session.sparkContext, jsparkSession=java.cloneSession())
+    for name, value in LOCAL_SETTINGS.items():
+        if name not in config:
+            own.conf.set(name, value)
+    return own
 
 
 def _keep_quiet_about_long_code(session: SparkSession) -> None:

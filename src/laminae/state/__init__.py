@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from laminae.spark.checkpoint import check_checkpoint, check_home, inspect_checkpoint, migrate_checkpoint, start
+    from laminae.spark.checkpoint import check_checkpoint, inspect_checkpoint, migrate_checkpoint, start
+    from laminae.spark.checkpoint.home import check_home
     from laminae.state.compatibility import Compatibility
     from laminae.state.serializer import RowSerializer, RowSerializerSnapshot
 
@@ -27,7 +28,7 @@ _MODULES = {
     "RowSerializer": "laminae.state.serializer",
     "RowSerializerSnapshot": "laminae.state.serializer",
     "check_checkpoint": "laminae.spark.checkpoint",
-    "check_home": "laminae.spark.checkpoint",
+    "check_home": "laminae.spark.checkpoint.home",
     "inspect_checkpoint": "laminae.spark.checkpoint",
     "migrate_checkpoint": "laminae.spark.checkpoint",
     "start": "laminae.spark.checkpoint",

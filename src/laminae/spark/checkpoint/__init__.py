@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from laminae.spark.checkpoint.checking import check_checkpoint
-from laminae.spark.checkpoint.home import check_home
 from laminae.spark.checkpoint.inspecting import inspect_checkpoint
 from laminae.spark.checkpoint.migrating import migrate_checkpoint
 from laminae.spark.checkpoint.starting import start
 
-__all__ = ["check_checkpoint", "check_home", "inspect_checkpoint", "migrate_checkpoint", "start"]
+__all__ = ["check_checkpoint", "inspect_checkpoint", "migrate_checkpoint", "start"]

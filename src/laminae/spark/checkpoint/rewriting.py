@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-import pyarrow as pa
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
@@ -19,20 +17,17 @@ from laminae.spark.checkpoint.hashing import new_key_columns
 from laminae.spark.checkpoint.hdfs import encoded_rows
 from laminae.spark.checkpoint.tasks import telling_tasks
 from laminae.state.checkpoint.model import HDFS
-from laminae.state.codec.migrate import Migration
+from laminae.state.codec.families import BYTES, FamiliesMigration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from laminae.spark.checkpoint.steps import OnStep
     from laminae.state.checkpoint.model import Checkpoint
-    from laminae.state.checkpoint.report import FamilyPlan, Side
+    from laminae.state.checkpoint.report import FamilyPlan
 
 REWRITER = "org.apache.spark.sql.execution.streaming.state.StateRewriter"
-BYTES = ("key_bytes", "value_bytes", "column_family_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,47 +147,4 @@ def rewritten(rows: DataFrame, plans: tuple[FamilyPlan, ...], partitions: int) -
     if moved is not None:
         rows = rows.repartition(partitions, *new_key_columns(F.col("partition_key"), moved.key))
     given = counted(rows, plans).select(*BYTES)
-    return given.mapInArrow(migrating(plans), given.schema)
-
-
-def migrating(plans: tuple[FamilyPlan, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that runs where the rows are; it compiles the mappings once in each task."""
-    sides = {plan.family: (plan.key, plan.value) for plan in plans if plan.changes}
-
-    def migrate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        compiled = {family: (_compiled(key), _compiled(value)) for family, (key, value) in sides.items()}
-        for batch in batches:
-            yield _migrated(batch, compiled)
-
-    return migrate
-
-
-def _through(migration: Migration | None, rows: pa.Array) -> pa.Array:
-    return rows if migration is None else migration.batch(rows)
-
-
-def _compiled(side: Side) -> Migration | None:
-    return None if side.mapping is None else Migration.of(side.old, side.new, side.mapping)
-
-
-def _migrated(batch: pa.RecordBatch, compiled: dict[str, tuple[Migration | None, Migration | None]]) -> pa.RecordBatch:
-    """One batch; rows of several families come mixed, and go back in the order they came."""
-    families = batch.column(2).dictionary_encode()
-    names = families.dictionary.to_pylist()
-    if len(names) <= 1:
-        sides = compiled.get(names[0], (None, None)) if names else (None, None)
-        columns = [_through(side, column) for side, column in zip(sides, batch.columns[:2], strict=True)]
-        return pa.RecordBatch.from_arrays([*columns, batch.column(2)], names=list(BYTES))
-    numbers = families.indices.to_numpy()
-    places = [np.flatnonzero(numbers == number) for number in range(len(names))]
-    order = pa.array(np.argsort(np.concatenate(places), kind="stable"))
-    columns = [
-        pa.concat_arrays(
-            [
-                _through(compiled.get(name, (None, None))[side], batch.column(side).take(pa.array(own)))
-                for name, own in zip(names, places, strict=True)
-            ]
-        ).take(order)
-        for side in (0, 1)
-    ]
-    return pa.RecordBatch.from_arrays([*columns, batch.column(2)], names=list(BYTES))
+    return given.mapInArrow(FamiliesMigration(plans), given.schema)

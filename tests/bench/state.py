@@ -112,20 +112,20 @@ def migration(spark: SparkSession, keys: int) -> Measured:
         nested = "named_struct('userId', CAST(id % 1000 AS INT), 'timestamp', id, 'deviceType', concat('device-', id))"
         spark.range(keys).selectExpr("id AS eventId", f"{nested} AS metadata").write.parquet(inbox)
 
-        def query(metadata: str) -> DataFrame:
+        def query(session: SparkSession, metadata: str) -> DataFrame:
             schema = f"eventId BIGINT, metadata STRUCT<{metadata}>"
             newest = F.max_by("metadata", "metadata.timestamp").alias("latest")
             return (
-                spark.readStream.schema(schema).parquet(inbox).groupBy("eventId").agg(newest, F.count("*").alias("n"))
+                session.readStream.schema(schema).parquet(inbox).groupBy("eventId").agg(newest, F.count("*").alias("n"))
             )
 
-        writer = query(OLD).writeStream.format("noop").outputMode("update").option("checkpointLocation", old)
+        writer = query(spark, OLD).writeStream.format("noop").outputMode("update").option("checkpointLocation", old)
         writer.trigger(availableNow=True).start().awaitTermination()
         told: list[tuple[str, float]] = []
         migrated = migrate_checkpoint(
             old,
             new,
-            lambda _: query(NEW),
+            lambda session: query(session, NEW),
             spark=spark,
             on_step=lambda step, *_: told.append((step, time.perf_counter())),
         )

@@ -101,8 +101,8 @@ class _HomeState:
         """Each trace of each operator, over all shards."""
         runs: dict[tuple[str, str], list[RunEntry]] = {}
         for record in self.catalog.manifests(owner.id, until):
-            for trace, entries in Manifest.from_json(record.manifest).traces:
-                runs.setdefault((record.operator, trace), []).extend(entries)
+            for trace, written in Manifest.from_json(record.manifest).traces:
+                runs.setdefault((record.operator, trace), []).extend(written)
         for (operator, trace), entries in sorted(runs.items()):
             spec = next((one for one in traces.get(operator, ()) if one.name == trace), None)
             kind, problem = (Kind.AS_IS, UNUSED) if spec is None else self._verdict(spec, entries)

@@ -13,7 +13,7 @@ from laminae import ddl
 from laminae.catalog import open_catalog
 from laminae.catalog.updates import DropSavepoint, PutSavepoint
 from laminae.engine.engine import Engine
-from laminae.engine.options import DURATION
+from laminae.engine.options import DURATION, option
 from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 CATALOG = "laminar_catalog"
 SPARK_RELATIONS = ("dead_letters", "late_rows")
 BY_SPARK = "its rows, by Spark"
+FOUND_BY_SPARK = ("files", "iceberg")
+"""Connectors whose sources have a schema outside, looked up by Spark's package."""
 
 DONE = pa.schema([("status", pa.string()), ("object", pa.string()), ("version", pa.int64()), ("detail", pa.string())])
 EXPLAINED = pa.schema([("step", pa.string()), ("subject", pa.string()), ("detail", pa.string())])
@@ -93,7 +95,7 @@ class Database:
         self.home = home
         self._catalog = catalog
         self._courier = Courier(on_change)
-        self._engine = Engine(catalog, {"files": _FilesFinder(self)}, on_change=self._courier.hand_over)
+        self._engine = Engine(catalog, dict.fromkeys(FOUND_BY_SPARK, _Finder(self)), on_change=self._courier.hand_over)
         self._spark, self._jars, self._config = spark, jars, config
         self._runtime: Runtime | None = None
 
@@ -213,9 +215,12 @@ class Database:
         return self._runtime
 
     def _find_schema(self, source: SourceRecord) -> FoundSchema:
-        """What the files of a source have beyond its schema; Spark starts only where they are JSON."""
+        """What the table or the files of a source have beyond its schema; Spark starts only where they are JSON."""
         from laminae.spark.files.finder import FilesFinder
+        from laminae.spark.lake.finder import IcebergFinder
 
+        if option(source.options, "connector") == "iceberg":
+            return IcebergFinder().find(source)
         runtime = self._on_spark()
         return FilesFinder(self._catalog, str(runtime.storage.home), lambda: runtime.spark).find(source)
 
@@ -283,7 +288,7 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
-class _FilesFinder:
+class _Finder:
     """Loads Spark's package only when a REFRESH asks for it."""
 
     database: Database

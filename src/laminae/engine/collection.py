@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import ForgetSegments
-from laminae.engine.options import option, retention
+from laminae.engine.options import FILE_CONNECTORS, option, retention
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ def _old_letters(facts: SourceFacts, now: datetime) -> Iterator[EpochRecord]:
 
     So are those of files: one may stand for a whole file, which must not be read if it is mended later.
     """
-    if option(facts.source.options, "connector") == "files":
+    if option(facts.source.options, "connector") in FILE_CONNECTORS:
         return
     kept = retention(facts.source.options, facts.settings, "dead_letter_retention")
     pinned = max((savepoint.epoch for savepoint in facts.savepoints), default=0)

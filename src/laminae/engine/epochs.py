@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
-from laminae.engine.options import option
+from laminae.engine.options import FILE_CONNECTORS, option
 from laminae.schema.column import columns_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Way(Enum):
 
 
 # These connectors give no record a stamp of its own.
-UNSTAMPED = ("files", "rate")
+UNSTAMPED = (*FILE_CONNECTORS, "rate")
 DEAD_LETTER = "dead_letter"
 
 

@@ -238,7 +238,7 @@ def _outcome(
         return Outcome.REFUSE
     if proposal.trigger.is_by_person or proposal.confirmed:
         return Outcome.APPLY
-    is_found = proposal.trigger is EvolutionTrigger.DATA
+    is_found = proposal.trigger in (EvolutionTrigger.DATA, EvolutionTrigger.CATALOG_REFRESH)
     asks_always = is_found and option(source.options, "evolve") == "confirm"
     added = sum(isinstance(change, ColumnAdded) for change in verdict.changes)
     is_flood = is_found and added > int(option(source.options, "max_new_columns") or 0)

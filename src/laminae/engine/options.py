@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from laminae.catalog.model import Options
 
 CONNECTORS = ("push", "files", "kafka", "iceberg", "delta", "rate")
+FILE_CONNECTORS = ("files", "iceberg")
+"""The items of their logs are files, any of which may be a dead letter as a whole."""
 BOOLEANS = ("true", "false")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 NUMBER = re.compile(r"\d+")
@@ -91,8 +93,8 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "topic": OptionRow(TEXT, None, "Kafka topic"),
     "registry": OptionRow(TEXT, None, "Address of the schema registry"),
     "subject": OptionRow(TEXT, None, "Registry subject; <topic>-value otherwise"),
-    "table": OptionRow(TEXT, None, "Iceberg table"),
-    "catalog": OptionRow(TEXT, None, "Iceberg catalog"),
+    "table": OptionRow(TEXT, None, "Iceberg table, as namespace.table"),
+    "catalog": OptionRow(TEXT, None, "Name of the Iceberg catalog; its properties are options behind catalog."),
 }
 
 VIEW_OPTIONS: dict[str, OptionRow] = {
@@ -109,7 +111,8 @@ SINK_OPTIONS: dict[str, OptionRow] = {
     "path": OptionRow(TEXT, None, "Directory of a files sink, location of a Delta table"),
     "snapshot": OptionRow(BOOLEANS, "true", "Whether the sink begins with the present rows"),
     "topic": OptionRow(TEXT, None, "Kafka topic"),
-    "table": OptionRow(TEXT, None, "Table of a database sink"),
+    "table": OptionRow(TEXT, None, "Table of a database sink, or Iceberg table as namespace.table"),
+    "catalog": OptionRow(TEXT, None, "Name of the Iceberg catalog; its properties are options behind catalog."),
     "url": OptionRow(TEXT, None, "Address of a database, without a password"),
     "password": OptionRow(TEXT, None, "Reference to the password of a database, such as ${env:NAME}"),
     "create_table": OptionRow(BOOLEANS, "false", "Whether a database sink makes its table where there is none"),

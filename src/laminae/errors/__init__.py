@@ -71,6 +71,7 @@ from laminae.errors.streams import (
     PipelineFailed,
     RecordRefused,
     SinkUnavailable,
+    SnapshotExpired,
     SourceTruncated,
     SourceUnavailable,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "SchemaTypeUnsupported",
     "SecretInOption",
     "SinkUnavailable",
+    "SnapshotExpired",
     "SourceTruncated",
     "SourceUnavailable",
     "StateEvolutionDisabled",

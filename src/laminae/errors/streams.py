@@ -62,6 +62,15 @@ class SourceTruncated(LaminaeError):
     )
 
 
+class SnapshotExpired(LaminaeError):
+    code = "SNAPSHOT_EXPIRED"
+    row = ErrorRow(
+        "Source {source} cannot be read at snapshot {snapshot} of {table}: {problem}",
+        "Drop the source and create it again: it begins with the table as it is. Let snapshots and their files expire "
+        "later than sources need them.",
+    )
+
+
 class InvalidRow(LaminaeError):
     code = "INVALID_ROW"
     row = ErrorRow(

@@ -49,6 +49,14 @@ class Decoded:
     wanted: Callable[[pa.Schema], pa.Schema]
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What somebody outside says about the schema of a range: an id, and a source's schema after what changed there."""
+
+    schema_id: int
+    wanted: Callable[[pa.Schema], pa.Schema]
+
+
 class Rows(Protocol):
     """Rows of an epoch on their way to a reader, which takes `frame`, or a template's plan upon them, once."""
 
@@ -99,6 +107,10 @@ class SourceLog(Protocol):
 
     def stamps_at_hand(self, span: LogRange) -> set[int]:
         """Those of them that can be told without reading the records. It saves time, and decides nothing."""
+        ...
+
+    def outside(self, span: LogRange) -> Outside | None:
+        """What is said outside about the schema of this range, None where nobody keeps one or nothing changed."""
         ...
 
     def stream(self, spark: SparkSession) -> DataFrame:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
-    from laminae.spark.contract import LogRange, QuickRows
+    from laminae.spark.contract import LogRange, Outside, QuickRows
     from laminae.spark.logs.numbered import NumberedLog
 
 EVENT = "_event"
@@ -63,6 +63,9 @@ class DebeziumLog:
 
     def stamps_at_hand(self, span: LogRange) -> set[int]:
         return self.inner.stamps_at_hand(span)
+
+    def outside(self, span: LogRange) -> Outside | None:
+        return self.inner.outside(span)
 
     def stream(self, spark: SparkSession) -> DataFrame:
         return self.inner.stream(spark)

@@ -21,14 +21,12 @@ from laminae.catalog.updates import AdvanceOwner, CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
-from laminae.engine.evolution import rejection
 from laminae.engine.options import option
-from laminae.engine.ports import FoundSchema
 from laminae.engine.view_order import connected
-from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
-from laminae.schema.evolvable import Applied, EvolutionTrigger, Rejected
+from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.event_time import EventTimes
+from laminae.spark.evolving import Evolving
 from laminae.spark.instants import microseconds_of
 from laminae.spark.logs import open_log
 from laminae.spark.logs.numbered import literal_path
@@ -169,10 +167,14 @@ class EpochRunner:
         items = range(log.item(span.start), log.item(span.end))
         stamps = log.stamps_at_hand(span)
         time = time_of(self.storage.checkpoint(source.id), source.name, batch_id)
+        evolving = Evolving(self.engine, self.lease_token)
         for rounds_left in reversed(range(MOST_ROUNDS)):
             memory.learn(source, self.catalog.versions)
             place = (span.start, span.end)
             plan = plan_epoch(source, memory, self.catalog.sinks(), batch_id, place, items, stamps)
+            if rounds_left and evolving.follow(plan, log.outside(span)):
+                source = self.engine.source(source.name)
+                continue
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
@@ -188,7 +190,7 @@ class EpochRunner:
             written = self._carefully(self._write_rows, plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
-            if not rounds_left or not (self._meets_versions(memory, plan, decoded) or self._evolve(plan, decoded)):
+            if not rounds_left or not (self._meets_versions(memory, plan, decoded) or evolving.evolve(plan, decoded)):
                 break
             if written.segment is not None:
                 self.storage.remove(written.segment)
@@ -338,23 +340,6 @@ class EpochRunner:
         is_known = F.col(VERSION).between(1, plan.source.version)
         strangers = decoded.records.where(F.col(ERROR).isNotNull() & is_known & ~F.col(VERSION).isin(known))
         return memory.meet(row[VERSION] for row in strangers.select(VERSION).distinct().collect())
-
-    def _evolve(self, plan: EpochPlan, decoded: Decoded) -> bool:
-        """Whether the schema took on what the records ask for: then nothing was committed and the epoch runs again."""
-        if option(plan.source.options, "evolve") == "off":
-            return False
-        wanted, base = decoded.wanted(plan.source.schema), plan.source.version
-        faults.reach("schema inferred")
-        try:
-            result = self.engine.propose(
-                plan.source.name, FoundSchema(wanted), EvolutionTrigger.DATA, base, self.lease_token
-            )
-        except ConcurrentChange:
-            # Somebody changed the schema while the epoch ran: look at the records once more with that.
-            return True
-        if isinstance(result, Rejected) and option(plan.source.options, "on_rejected") == "stop":
-            raise rejection(plan.source, result.reasons, ", or set on_rejected = 'ignore'")
-        return isinstance(result, Applied)
 
     def _commit(self, plan: EpochPlan, decoded: DataFrame | None, written: Written) -> int:
         dead_segment, dead = None, 0

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.epochs import DEAD_LETTER, MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
-from laminae.engine.options import option
+from laminae.engine.options import FILE_CONNECTORS, option
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
 from laminae.spark.expression import column
@@ -227,7 +227,7 @@ def dead_letters(spark: SparkSession, catalog: Catalog, storage: Storage) -> Dat
 
 def _refused_items(storage: Storage, source: SourceRecord, epochs: Sequence[EpochRecord]) -> frozenset[int]:
     """Files that were dead letters as a whole: they may have been mended since, and then only a replay reads them."""
-    if option(source.options, "connector") != "files":
+    if option(source.options, "connector") not in FILE_CONNECTORS:
         return frozenset()
     segments = [storage.path(epoch.dead_letter_segment) for epoch in epochs if epoch.dead_letter_segment]
     found = (pq.read_table(path, columns=["item"], filters=pc.field("value").is_null()) for path in segments)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from laminae.errors import LogDamaged, SourceUnavailable
+from laminae.spark.logs.entries import CHUNK
 from laminae.spark.logs.head import LogDirectory
-from laminae.spark.logs.listing import CHUNK, FileList
+from laminae.spark.logs.listing import FileList
 
 AT = 1_700_000_000
 

@@ -6,20 +6,18 @@ Light on purpose, like `head`. It never opens the files it lists.
 from __future__ import annotations
 
 import glob
-import json
 import os
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from laminae.errors import SourceUnavailable
-from laminae.spark.logs.head import Head, LogDirectory, sync_directory
+from laminae.spark.logs.entries import EntryList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-# An epoch reads the chunks of its range, so its cost does not grow with the list.
-CHUNK = 1000
+    from laminae.spark.logs.head import Head, LogDirectory
+
 IGNORED_BEGINNINGS = (".", "_")
 # The last one is Hadoop's mark of an unfinished copy, which Spark's readers leave out without a word.
 IGNORED_ENDINGS = (".tmp", "._COPYING_")
@@ -35,11 +33,11 @@ class FileEntry:
     modified: int
 
 
-class FileList:
+class FileList(EntryList[FileEntry]):
     """Looks at a directory (or glob pattern) and remembers each path that was ever there."""
 
     def __init__(self, directory: LogDirectory, path: str) -> None:
-        self._directory = directory
+        super().__init__(directory)
         self._path = path
         self._known: set[str] = set()
         self._loaded = 0
@@ -51,15 +49,8 @@ class FileList:
             with self._directory.writing() as head:
                 # Another process may have written them down meanwhile.
                 self._load(head.items)
-                self._append(head, sorted(path for path in found if path not in self._known))
+                self._remember(head, sorted(path for path in found if path not in self._known))
         return self._loaded
-
-    def entries(self, items: range) -> Iterator[FileEntry]:
-        for chunk in range(items.start // CHUNK, -(-items.stop // CHUNK)):
-            first = chunk * CHUNK
-            lines = self._lines(first)
-            for item in range(max(first, items.start), min(first + CHUNK, items.stop)):
-                yield self._entry(lines, item)
 
     def _paths(self) -> Iterator[str]:
         """Regular files alone: of the directory, or what the pattern matches and what is in directories it matches."""
@@ -88,46 +79,17 @@ class FileList:
         self._known.update(entry.path for entry in self.entries(range(self._loaded, items)))
         self._loaded = items
 
-    def _append(self, head: Head, paths: list[str]) -> None:
-        entries = _described(paths, head.items)
-        extent = head.extent
-        for chunk, group in groupby(entries, lambda entry: entry.item // CHUNK):
-            text = b"".join(_line(entry) for entry in group)
-            position = extent if chunk == head.items // CHUNK and head.items % CHUNK else 0
-            self._write(self._file(chunk * CHUNK), position, text)
-            extent = position + len(text)
-        if entries:
-            sync_directory(self._directory.path)
-            self._directory.publish(Head(head.items + len(entries), extent))
-            self._known.update(entry.path for entry in entries)
-            self._loaded = head.items + len(entries)
+    def _remember(self, head: Head, paths: list[str]) -> None:
+        entries = _found(paths, head.items)
+        self._append(head, entries)
+        self._known.update(entry.path for entry in entries)
+        self._loaded = head.items + len(entries)
 
-    def _write(self, file: str, position: int, text: bytes) -> None:
-        with open(file, "r+b" if position else "wb") as out:
-            # Whatever lies behind is of a writer that died before it moved the head.
-            out.truncate(position)
-            out.seek(position)
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
+    def _described(self, entry: FileEntry) -> Mapping[str, object]:
+        return {"path": entry.path, "size": entry.size, "modified": entry.modified}
 
-    def _lines(self, first: int) -> list[bytes]:
-        try:
-            with open(self._file(first), "rb") as lines:
-                return lines.readlines()
-        except OSError as error:
-            raise self._directory.damaged(self._file(first), error.strerror or str(error)) from error
-
-    def _entry(self, lines: list[bytes], item: int) -> FileEntry:
-        try:
-            found = json.loads(lines[item % CHUNK])
-            return FileEntry(item, str(found["path"]), int(found["size"]), int(found["modified"]))
-        except (IndexError, ValueError, KeyError, TypeError) as error:
-            file = self._file(item // CHUNK * CHUNK)
-            raise self._directory.damaged(file, f"line {item % CHUNK + 1} is not a file: {error}") from error
-
-    def _file(self, first: int) -> str:
-        return os.path.join(self._directory.path, f"{first:012}.jsonl")
+    def _read(self, item: int, line: dict[str, Any]) -> FileEntry:
+        return FileEntry(item, str(line["path"]), int(line["size"]), int(line["modified"]))
 
 
 def _files_in(directory: str) -> Iterator[str]:
@@ -147,7 +109,7 @@ def _fixed_part(pattern: str) -> str:
     return pattern
 
 
-def _described(paths: list[str], first: int) -> list[FileEntry]:
+def _found(paths: list[str], first: int) -> list[FileEntry]:
     """In the order (modification time, path); a file that is gone again is left out."""
     found: list[tuple[int, str, int]] = []
     for path in paths:
@@ -158,7 +120,3 @@ def _described(paths: list[str], first: int) -> list[FileEntry]:
         found.append((status.st_mtime_ns // 1000, path, status.st_size))
     found.sort()
     return [FileEntry(first + index, path, size, modified) for index, (modified, path, size) in enumerate(found)]
-
-
-def _line(entry: FileEntry) -> bytes:
-    return json.dumps({"path": entry.path, "size": entry.size, "modified": entry.modified}).encode() + b"\n"

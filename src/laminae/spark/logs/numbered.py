@@ -17,7 +17,7 @@ from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.decode import is_decoded_at_once
 from laminae.spark.json_records import json_records
 from laminae.spark.logs.head import offset_text
-from laminae.spark.logs.stream import log_stream
+from laminae.spark.logs.stream import LogOffsets, log_stream
 from laminae.spark.logs.tails import log_at, open_tail
 from laminae.spark.quick import make_ready, quick_rows
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
-    from laminae.spark.contract import Decoded, LogRange, QuickRows
+    from laminae.spark.contract import Decoded, LogRange, Outside, QuickRows
     from laminae.spark.logs.tails import Settings
 
 LIMIT = "max_files_per_epoch"
@@ -70,9 +70,16 @@ class NumberedLog(ABC):
     def stamps_at_hand(self, span: LogRange) -> set[int]:
         return set()
 
+    def outside(self, span: LogRange) -> Outside | None:
+        return None
+
     def stream(self, spark: SparkSession) -> DataFrame:
+        return log_stream(spark, self.offsets())
+
+    def offsets(self) -> LogOffsets:
+        """How far each epoch goes."""
         limit = self._settings.get(LIMIT)
-        return log_stream(spark, self._tail, None if limit is None else int(limit))
+        return LogOffsets(self._tail, None if limit is None else int(limit))
 
     @abstractmethod
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:

@@ -13,6 +13,9 @@ from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.debezium import DebeziumLog
 from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
+from laminae.spark.lake.iceberg import IcebergLog
+from laminae.spark.lake.iceberg_table import table_settings
+from laminae.spark.lake.marks import marks_of
 from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.head import log_directory
 from laminae.spark.logs.numbered import LIMIT
@@ -100,6 +103,11 @@ def _rate(source: SourceRecord, home: str) -> SourceLog:
     return _unwrapped(source, log)
 
 
+def _iceberg(source: SourceRecord, home: str) -> SourceLog:
+    given = table_settings(dict(source.options), source.name)
+    return IcebergLog(_settings(source, home, connector="iceberg", **given), marks_of(source))
+
+
 def _settings(source: SourceRecord, home: str, **own: str) -> Settings:
     directory = log_directory(source.name, source.id, home)
     limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
@@ -119,4 +127,9 @@ def _local_path(source: str, path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {"push": _push, "files": _files, "rate": _rate}
+OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {
+    "push": _push,
+    "files": _files,
+    "rate": _rate,
+    "iceberg": _iceberg,
+}

@@ -28,16 +28,16 @@ SCHEMA = StructType([StructField("item", LongType())])
 CONNECTOR = "org.apache.spark.sql.connector"
 
 
-def log_stream(spark: SparkSession, tail: Tail, limit: int | None) -> DataFrame:
-    """A stream of epochs that end where the log ends, or `limit` items further than the epoch before."""
+def log_stream(spark: SparkSession, offsets: LogOffsets) -> DataFrame:
+    """A stream of epochs that end where these offsets say."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
     java = _Java(gateway.jvm, gateway, spark._jsparkSession.parseDataType(SCHEMA.json()))
-    return ClassicDataFrame(java.frame(spark, _Table(java, LogOffsets(tail, limit))), spark)
+    return ClassicDataFrame(java.frame(spark, _Table(java, offsets)), spark)
 
 
 class LogOffsets:
-    """How far each epoch goes."""
+    """How far each epoch goes: where the log ends, or `limit` items further than the epoch before."""
 
     def __init__(self, tail: Tail, limit: int | None) -> None:
         self._tail = tail

@@ -59,7 +59,19 @@ def _rate(settings: Mapping[str, str]) -> Tail:
     return ClockTail(int(settings["created"]))
 
 
-TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {"push": _push, "files": _files, "rate": _rate}
+def _iceberg(settings: Mapping[str, str]) -> Tail:
+    # Loaded late: it builds upon modules of this package.
+    from laminae.spark.lake.snapshot_list import snapshot_list
+
+    return snapshot_list(settings)
+
+
+TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {
+    "push": _push,
+    "files": _files,
+    "rate": _rate,
+    "iceberg": _iceberg,
+}
 
 
 def open_tail(settings: Mapping[str, str]) -> Tail:

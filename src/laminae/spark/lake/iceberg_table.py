@@ -1,0 +1,90 @@
+"""An Iceberg table as options name it: which catalog, how it is reached, and the table as it is now.
+
+`catalog.*` are properties of pyiceberg's catalog, with references to secrets looked up at each use. Without any of
+them pyiceberg's own configuration says where the catalog of that name is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from laminae.errors import InvalidOption, NotAvailable
+from laminae.references import resolved
+from laminae.secrets import is_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+PREFIX = "catalog."
+DEFAULT_CATALOG = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTable:
+    """`owner` is the source or sink that asks, and is named in errors; `properties` are as they were given."""
+
+    owner: str
+    name: str
+    catalog: str
+    properties: tuple[tuple[str, str], ...]
+
+    @property
+    def location(self) -> str:
+        """For messages."""
+        return f"table {self.name} of catalog {self.catalog}"
+
+    def opened(self) -> Catalog:
+        """Its catalog. Raises what pyiceberg raises: who asks knows what it means there."""
+        given = {
+            name.removeprefix(PREFIX): resolved(value, name, self.owner) if is_reference(value) else value
+            for name, value in self.properties
+        }
+        return _catalog(self.owner, self.catalog, tuple(sorted(given.items())))
+
+    def load(self) -> Table:
+        return self.opened().load_table(self.name)
+
+
+def table_settings(options: Mapping[str, str], owner: str) -> dict[str, str]:
+    """The options that name a table; InvalidOption where they do not."""
+    if "table" not in options:
+        raise InvalidOption(
+            option="table", owner=owner, problem="it is missing", advice="Give it as 'namespace.table' of the catalog."
+        )
+    if "." not in options["table"]:
+        raise InvalidOption(
+            option="table",
+            owner=owner,
+            problem=f"{options['table']} has no namespace",
+            advice="Give it as 'namespace.table' of the catalog.",
+        )
+    return {name: value for name, value in options.items() if name in ("table", "catalog") or name.startswith(PREFIX)}
+
+
+def iceberg_table(settings: Mapping[str, str], owner: str) -> IcebergTable:
+    properties = tuple(sorted((name, value) for name, value in settings.items() if name.startswith(PREFIX)))
+    return IcebergTable(owner, settings["table"], settings.get("catalog", DEFAULT_CATALOG), properties)
+
+
+def why(problem: Exception) -> str:
+    """What went wrong in one line; the texts of clients go on for many."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0]
+
+
+# Kept, as to reach a catalog takes longer than to ask it. One that was reached with other secrets is another one.
+@lru_cache(maxsize=16)
+def _catalog(owner: str, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError as error:
+        raise NotAvailable(
+            feature=f"Iceberg for {owner}",
+            problem="pyiceberg is not installed",
+            advice="Install it: pip install 'laminae[iceberg]'.",
+        ) from error
+    return load_catalog(name, **dict(properties))

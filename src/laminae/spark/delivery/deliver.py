@@ -10,6 +10,7 @@ from laminae.spark.delivery.console import deliver_console
 from laminae.spark.delivery.files import deliver_files, take_back_files
 from laminae.spark.delivery.kafka.deliver import deliver_kafka
 from laminae.spark.delivery.postgres import begins_again, deliver_postgres, take_back_postgres
+from laminae.spark.lake.iceberg_sink import deliver_iceberg, take_back_iceberg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {
     "files": deliver_files,
     "console": deliver_console,
     "postgres": deliver_postgres,
+    "iceberg": deliver_iceberg,
 }
 ON_SPARK: dict[str, Callable[[SparkSession, Segment, SinkRecord], None]] = {"kafka": deliver_kafka}
 """Connectors that write through Spark's own."""
@@ -30,6 +32,7 @@ ON_SPARK: dict[str, Callable[[SparkSession, Segment, SinkRecord], None]] = {"kaf
 TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {
     "files": take_back_files,
     "postgres": take_back_postgres,
+    "iceberg": take_back_iceberg,
 }
 # Of these nothing is left when epochs are taken back, so they begin again with a snapshot.
 BEGIN_AGAIN: dict[str, Callable[[SinkRecord], bool]] = {"postgres": begins_again}

@@ -1,0 +1,211 @@
+"""Epochs as commits of an Iceberg table. The table itself remembers the last epoch of a sink, in the same commit.
+
+So a delivery that is repeated after a crash finds itself done. Columns that the rows have beyond the table are added
+to it, and types grow as Iceberg allows.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.engine import faults
+from laminae.engine.sinks import UPSERT
+from laminae.errors import LaminaeError, SinkUnavailable
+from laminae.schema.column import columns_of
+from laminae.spark.delivery.modes import OWN, changes_of, mode_of, parts_of
+from laminae.spark.instants import microseconds_of
+from laminae.spark.lake.iceberg_table import iceberg_table, table_settings, why
+from laminae.spark.lake.key_filter import key_filter
+from laminae.zset import CdcOperation
+from laminae.zset.changelog import OP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.table import Table, Transaction
+    from pyiceberg.table.snapshots import Snapshot
+
+    from laminae.catalog.model import SinkRecord
+    from laminae.spark.delivery.segment import Segment
+    from laminae.spark.lake.iceberg_table import IcebergTable
+
+SINK, EPOCH = "laminae.sink", "laminae.epoch"
+RENAMED_KEY = "it has no column {column}, which is part of the key; rename the column there as it was renamed here"
+OTHERS = "others have written to it since epoch {epoch}, so it cannot be taken back to that"
+EXPIRED = "the snapshot of epoch {epoch} has expired, so it cannot be taken back to that"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a segment does to the table: rows to put, and for an upsert the keys whose former rows go."""
+
+    rows: pa.Table
+    keys: pa.Table | None
+
+
+def deliver_iceberg(segment: Segment, sink: SinkRecord) -> None:
+    name = _named(sink)
+    change = _upserts(segment, sink) if mode_of(sink) == UPSERT else _Change(_whole(segment, sink), None)
+    if not (change.rows.num_rows or (change.keys is not None and change.keys.num_rows)):
+        return
+    with _writing(sink, name):
+        table = _opened(name, change.rows.schema)
+        if _last_epoch(table, sink) >= segment.epoch:
+            return
+        _evolve(table, sink, segment, change)
+        _write(table, sink, segment, change)
+    faults.reach("part in place")
+
+
+def take_back_iceberg(sink: SinkRecord, after: int) -> None:
+    """Roll the table back to what it was before later epochs of this sink; refused when others have written since."""
+    from pyiceberg.exceptions import NoSuchTableError
+    from pyiceberg.table.update.snapshot import ManageSnapshots
+
+    name = _named(sink)
+    with _writing(sink, name):
+        try:
+            table = name.load()
+        except NoSuchTableError:
+            return
+        later = [snapshot for snapshot in _ancestors(table) if _epoch_of(snapshot, sink) > after]
+        if later != list(_ancestors(table))[: len(later)]:
+            raise _unavailable(sink, name, OTHERS.format(epoch=after))
+        with _committing(table) as change:
+            if later and later[-1].parent_snapshot_id is not None:
+                ManageSnapshots(change).rollback_to_snapshot(later[-1].parent_snapshot_id).commit()
+            elif later and later[-1].sequence_number != 1:
+                raise _unavailable(sink, name, EXPIRED.format(epoch=after))
+            elif later and any(table.scan().plan_files()):
+                change.delete("true")
+            change.set_properties({f"{_key(sink)}.epoch": str(after)})
+
+
+def _named(sink: SinkRecord) -> IcebergTable:
+    return iceberg_table(table_settings(dict(sink.options), sink.name), sink.name)
+
+
+def _whole(segment: Segment, sink: SinkRecord) -> pa.Table:
+    parts = [pa.Table.from_batches([batch]) for batch in chain.from_iterable(parts_of(segment, sink))]
+    return _storable(pa.concat_tables(parts, promote_options="default"))
+
+
+def _upserts(segment: Segment, sink: SinkRecord) -> _Change:
+    changes = pa.Table.from_batches(changes_of(segment, sink))
+    comes = pc.not_equal(changes.column(OP), CdcOperation.DELETE.value)
+    rows = changes.drop_columns([name for name in OWN if name in changes.column_names])
+    return _Change(_storable(rows.filter(comes)), rows.select(segment.key or ()))
+
+
+def _storable(rows: pa.Table) -> pa.Table:
+    """Without columns that have no type yet: there is nothing to store of them."""
+    return rows.drop_columns([field.name for field in rows.schema if pa.types.is_null(field.type)])
+
+
+def _opened(name: IcebergTable, schema: pa.Schema) -> Table:
+    """The table, made with these columns if it is not there."""
+    catalog = name.opened()
+    namespace = name.name.rpartition(".")[0]
+    if not catalog.table_exists(name.name):
+        catalog.create_namespace_if_not_exists(namespace)
+        catalog.create_table_if_not_exists(name.name, pa.schema([field.with_nullable(True) for field in schema]))
+    return catalog.load_table(name.name)
+
+
+def _evolve(table: Table, sink: SinkRecord, segment: Segment, change: _Change) -> None:
+    """A commit of its own: to do it again changes nothing. A source's columns are known by their ids, also renamed."""
+    columns = f"{_key(sink)}.columns"
+    known = json.loads(table.properties.get(columns, "{}"))
+    names = {str(node.id): node.name for node in columns_of(segment.schema) if node.id is not None}
+    renamed = {known[number]: name for number, name in names.items() if known.get(number, name) != name}
+    fields = [field.remove_metadata() for field in change.rows.schema]
+    with _committing(table) as transaction:
+        there = set(table.schema().column_names)
+        with transaction.update_schema() as update:
+            for old, new in renamed.items():
+                if old in there and new not in there:
+                    update.rename_column(old, new)
+        _refuse_missing_key(transaction, sink, change)
+        with transaction.update_schema() as update:
+            update.union_by_name(pa.schema(fields))
+        if names != known:
+            transaction.set_properties({columns: json.dumps(names)})
+
+
+def _refuse_missing_key(transaction: Transaction, sink: SinkRecord, change: _Change) -> None:
+    """By a column that is only now made, no former row would be found."""
+    there = transaction.table_metadata.schema().column_names
+    for column in () if change.keys is None else change.keys.column_names:
+        if column not in there:
+            raise _unavailable(sink, _named(sink), RENAMED_KEY.format(column=column))
+
+
+def _write(table: Table, sink: SinkRecord, segment: Segment, change: _Change) -> None:
+    told = {SINK: _key(sink), EPOCH: str(segment.epoch)}
+    former = None if change.keys is None else key_filter(change.keys)
+    # pyiceberg warns of a delete that finds nothing.
+    has_former = former is not None and bool(table.scan(row_filter=former, limit=1).to_arrow().num_rows)
+    with _committing(table) as transaction:
+        if former is not None and has_former:
+            transaction.delete(former, snapshot_properties=told)
+        if change.rows.num_rows:
+            transaction.append(change.rows, snapshot_properties=told)
+        transaction.set_properties({f"{_key(sink)}.epoch": str(segment.epoch)})
+
+
+@contextmanager
+def _committing(table: Table) -> Iterator[Transaction]:
+    """A commit that is not tried again on top of another's: that may be the same epoch, delivered by another driver.
+
+    It is for whoever delivers to look again. pyiceberg reads the number of attempts from the table.
+    """
+    properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})
+    with table.transaction() as transaction:
+        yield transaction
+
+
+def _ancestors(table: Table) -> Iterator[Snapshot]:
+    """The present snapshot and those before it."""
+    found = table.current_snapshot()
+    while found is not None:
+        yield found
+        parent = found.parent_snapshot_id
+        found = None if parent is None else table.snapshot_by_id(parent)
+
+
+def _epoch_of(snapshot: Snapshot, sink: SinkRecord) -> int:
+    """The epoch of this sink that a snapshot holds, 0 when it is by somebody else."""
+    told = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    return int(told.get(EPOCH, "0")) if told.get(SINK) == _key(sink) else 0
+
+
+def _last_epoch(table: Table, sink: SinkRecord) -> int:
+    return int(table.properties.get(f"{_key(sink)}.epoch", "0"))
+
+
+def _key(sink: SinkRecord) -> str:
+    """A sink that is dropped and made again counts its epochs anew, and so does another home."""
+    return f"laminae.{sink.name}.{microseconds_of(sink.created_at)}"
+
+
+@contextmanager
+def _writing(sink: SinkRecord, name: IcebergTable) -> Iterator[None]:
+    try:
+        yield
+    except LaminaeError:
+        raise
+    except Exception as problem:
+        # Catalogs and stores of all kinds are behind it, each with errors of its own.
+        raise _unavailable(sink, name, why(problem)) from problem
+
+
+def _unavailable(sink: SinkRecord, name: IcebergTable, problem: str) -> SinkUnavailable:
+    return SinkUnavailable(sink=sink.name, location=name.location, problem=problem)

@@ -52,3 +52,12 @@ def put(table: Table, **columns: Sequence[object]) -> Table:
     fields = [known[name] for name in columns]
     table.append(pa.table([pa.array(columns[f.name], f.type) for f in fields], schema=pa.schema(fields)))
     return table
+
+
+def put_row(table: Table) -> Table:
+    """Append a row that has a value in every column."""
+    return put(table, **{field.name: [_value(field.type)] for field in table.schema().as_arrow()})
+
+
+def _value(kind: pa.DataType) -> object:
+    return 1 if pa.types.is_integer(kind) else 1.5 if pa.types.is_floating(kind) else "x"

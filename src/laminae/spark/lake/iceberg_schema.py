@@ -29,14 +29,14 @@ def table_columns(schema: Schema) -> pa.Schema:
 def through_schemas(current: pa.Schema, table: Table, ids: Sequence[int], is_first: bool) -> pa.Schema:
     """`current` after the schemas of the table that these snapshots were written under, one after the other.
 
-    At first sight it takes on nothing but the field ids of its columns, by their names: those that the table has now,
-    or that it had then. A schema that the table has forgotten says nothing.
+    At first sight it takes on nothing but the field ids of its columns, by the names that they have in the table, or
+    had there last. A schema that the table has forgotten says nothing.
     """
     schemas = table.schemas()
     known = [table_columns(schemas[number]) for number in ids if number in schemas]
     if is_first:
-        for columns in (table_columns(table.schema()), *known[:1]):
-            current = learned(current, columns)
+        for schema in (table.schema(), *(schemas[number] for number in sorted(schemas, reverse=True))):
+            current = learned(current, table_columns(schema))
     for before, after in pairwise(known):
         current = followed(current, before, after)
     return current

@@ -70,14 +70,19 @@ def _reader(source: SourceRecord) -> FileReader | None:
             advice=f"Use one of {', '.join(READERS)}.",
         )
     make = READERS[kind]
-    if make is not None and option(source.options, "version_field") is not None:
+    if make is not None:
+        _refuse_stamps(source, kind)
+    return None if make is None else make(source)
+
+
+def _refuse_stamps(source: SourceRecord, kind: str) -> None:
+    if option(source.options, "version_field") is not None:
         raise InvalidOption(
             option="version_field",
             owner=source.name,
             problem=f"records of {kind} files have the version in force where their file stands",
             advice="Leave it out, or use format = 'json'.",
         )
-    return None if make is None else make(source)
 
 
 def _csv(source: SourceRecord) -> FileReader:
@@ -105,6 +110,7 @@ def _rate(source: SourceRecord, home: str) -> SourceLog:
 
 def _iceberg(source: SourceRecord, home: str) -> SourceLog:
     given = table_settings(dict(source.options), source.name)
+    _refuse_stamps(source, "Iceberg")
     return IcebergLog(_settings(source, home, connector="iceberg", **given), marks_of(source))
 
 

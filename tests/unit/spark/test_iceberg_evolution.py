@@ -1,0 +1,210 @@
+"""Every kind of change that an Iceberg table can make, under every mode: the verdict is that of the rules, live."""
+
+import pyarrow as pa
+import pytest
+from pyiceberg.types import DoubleType, LongType, StringType
+
+import laminae as lm
+from laminae.engine.engine import Engine
+from laminae.engine.ports import FoundSchema
+from laminae.errors import InvalidOption
+from laminae.schema.evolvable import EvolutionTrigger
+from laminae.spark.contract import LogRange
+from laminae.spark.logs import open_log
+from tests.support.iceberg import Lake, put_row
+
+APPLIED, WAITS, REJECTED, NOTHING = "Applied", "NeedsConfirmation", "Rejected", "NoChange"
+MODES = ("BACKWARD", "FORWARD", "FULL", "NONE")
+OK = (APPLIED,) * 4
+COLUMNS = {"id": pa.int64(), "amount": pa.int32(), "rate": pa.float32(), "note": pa.string()}
+
+
+def reused_name(table):
+    with table.update_schema() as update:
+        update.delete_column("note")
+    with table.update_schema() as update:
+        update.add_column("note", LongType())
+
+
+def changed(edit, **how):
+    def change(table):
+        with table.update_schema(**how) as update:
+            edit(update)
+
+    return change
+
+
+# What the table does; the answers under BACKWARD, FORWARD, FULL and NONE; the columns where it is applied.
+ROWS = {
+    "add, nullable": (
+        changed(lambda u: u.add_column("city", StringType())),
+        OK,
+        ["id", "amount", "rate", "note", "city"],
+    ),
+    "add, NOT NULL without default": (
+        changed(lambda u: u.add_column("city", StringType(), required=True), allow_incompatible_changes=True),
+        (REJECTED, APPLIED, REJECTED, WAITS),
+        ["id", "amount", "rate", "note", "city"],
+    ),
+    "drop": (
+        changed(lambda u: u.delete_column("note")),
+        (REJECTED, APPLIED, REJECTED, WAITS),
+        ["id", "amount", "rate"],
+    ),
+    "drop, and the name used again": (
+        reused_name,
+        (REJECTED, APPLIED, REJECTED, WAITS),
+        ["id", "amount", "rate", "note"],
+    ),
+    "rename": (changed(lambda u: u.rename_column("note", "text")), OK, ["id", "amount", "rate", "text"]),
+    "rename and promote": (
+        changed(lambda u: u.update_column("amount", LongType()).rename_column("amount", "cents")),
+        (APPLIED, REJECTED, REJECTED, APPLIED),
+        ["id", "cents", "rate", "note"],
+    ),
+    "promote": (
+        changed(lambda u: u.update_column("rate", DoubleType())),
+        (APPLIED, REJECTED, REJECTED, APPLIED),
+        list(COLUMNS),
+    ),
+    "NULL -> NOT NULL": (
+        changed(lambda u: u.update_column("note", required=True), allow_incompatible_changes=True),
+        (REJECTED, APPLIED, REJECTED, WAITS),
+        list(COLUMNS),
+    ),
+    "NOT NULL -> NULL": (
+        changed(lambda u: u.update_column("id", required=False)),
+        (APPLIED, REJECTED, REJECTED, APPLIED),
+        list(COLUMNS),
+    ),
+    "reorder": (changed(lambda u: u.move_first("note")), OK, ["note", "id", "amount", "rate"]),
+    "a comment": (changed(lambda u: u.update_column("note", doc="text")), (NOTHING,) * 4, list(COLUMNS)),
+}
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path)
+
+
+@pytest.fixture
+def db(tmp_path):
+    with lm.connect(str(tmp_path / "home")) as database:
+        yield database
+
+
+def create(db, lake, columns="id BIGINT NOT NULL, amount INT, rate FLOAT, note STRING", **options):
+    db.sql(f"CREATE SOURCE s ({columns}) WITH {lake.options('orders', **options)}")
+
+
+def followed(db, snapshots):
+    """What becomes of the schema of what the table has beyond its first so many items, as an epoch does it."""
+    engine = Engine(db._catalog)
+    source = engine.source("s")
+    log = open_log(source, db.home)
+    outside = log.outside(LogRange(log.at(snapshots), log.latest()))
+    if outside is None:
+        return None
+    found = FoundSchema(outside.wanted(source.schema), outside.schema_id)
+    return type(engine.propose("s", found, EvolutionTrigger.CATALOG_REFRESH)).__name__
+
+
+@pytest.mark.parametrize("mode", range(len(MODES)), ids=MODES.__getitem__)
+@pytest.mark.parametrize("row", ROWS)
+def test_the_evolution_table(db, lake, row, mode):
+    change, answers, names = ROWS[row]
+    table = put_row(lake.table("orders", COLUMNS, required=["id"]))
+    create(db, lake, compatibility=MODES[mode])
+    assert followed(db, 0) == APPLIED
+    assert db.schema("s").names == list(COLUMNS)
+    change(table)
+    put_row(table)
+    assert followed(db, 1) == answers[mode]
+    assert db.schema("s").names == (names if answers[mode] == APPLIED else list(COLUMNS))
+    put_row(table)
+    assert followed(db, 2) is None
+
+
+def test_history_names_the_schema_of_the_table_and_who_asked(db, lake):
+    table = put_row(lake.table("orders", COLUMNS))
+    create(db, lake)
+    followed(db, 0)
+    ROWS["rename"][0](table)
+    put_row(table)
+    followed(db, 1)
+    last = db.history("s")[-1]
+    told = (last.version, last.change_type, last.column_name, last.trigger, last.schema_id)
+    assert told == (3, "ColumnRenamed", "text", "CatalogRefresh", 1)
+
+
+def test_a_source_with_fewer_wider_and_own_columns_keeps_them(db, lake):
+    table = put_row(lake.table("orders", COLUMNS))
+    create(db, lake, "key STRING, amount DOUBLE, id BIGINT, op STRING", changelog="retract", op_field="op")
+    assert followed(db, 0) == APPLIED
+    changed(lambda u: u.update_column("amount", LongType()).rename_column("note", "key"))(table)
+    put_row(table)
+    assert followed(db, 1) == NOTHING
+    changed(lambda u: u.rename_column("id", "number").add_column("city", StringType()))(table)
+    put_row(table)
+    assert followed(db, 2) == APPLIED
+    found = {field.name: str(field.type) for field in db.schema("s")}
+    assert found == {"key": "string", "amount": "double", "number": "int64", "op": "string", "city": "string"}
+
+
+def test_several_schemas_in_one_range_are_one_step(db, lake):
+    table = put_row(lake.table("orders", COLUMNS))
+    create(db, lake)
+    assert followed(db, 0) == APPLIED
+    for row in ("rename", "rename and promote", "add, nullable"):
+        ROWS[row][0](table)
+        put_row(table)
+    assert followed(db, 1) == APPLIED
+    assert db.schema("s").names == ["id", "cents", "rate", "text", "city"]
+    assert db.version("s") == 3
+
+
+def test_columns_are_known_by_the_names_that_they_have_or_had(db, lake):
+    """The table may have been changed before the source is first read, and no snapshot need be of its last schema."""
+    table = put_row(lake.table("orders", COLUMNS))
+    ROWS["rename and promote"][0](table)
+    put_row(table)
+    ROWS["rename"][0](table)
+    create(db, lake, "amount BIGINT, text STRING, own STRING")
+    assert followed(db, 0) == APPLIED
+    numbers = [(field.metadata or {}).get(b"PARQUET:field_id") for field in db.schema("s")]
+    assert (db.schema("s").names, numbers) == (["amount", "text", "own"], [b"2", b"4", None])
+
+
+def test_confirm_lets_every_change_wait(db, lake):
+    table = put_row(lake.table("orders", COLUMNS))
+    create(db, lake)
+    followed(db, 0)
+    db.sql("ALTER SOURCE s SET (evolve = 'confirm')")
+    ROWS["rename"][0](table)
+    put_row(table)
+    assert followed(db, 1) == WAITS
+    ((change_id,),) = db.sql("SELECT id FROM laminar_catalog.pending_changes").fetchall()
+    db.sql(f"ALTER SOURCE s CONFIRM CHANGE {change_id}")
+    assert db.schema("s").names == ["id", "amount", "rate", "text"]
+
+
+def test_refresh_takes_what_the_table_has_now(db, lake):
+    table = lake.table("orders", COLUMNS)
+    create(db, lake, "id INT, op STRING", changelog="retract", op_field="op")
+    assert db.sql("ALTER SOURCE s REFRESH SCHEMA").fetchall()[0][0] == "applied"
+    assert db.schema("s").names == ["id", "amount", "rate", "note", "op"]
+    assert str(db.schema("s").field("id").type) == "int64"
+    ROWS["rename and promote"][0](table)
+    assert db.sql("ALTER SOURCE s REFRESH SCHEMA").fetchall()[0][0] == "applied"
+    assert db.schema("s").names == ["id", "cents", "rate", "note", "op"]
+    ROWS["drop"][0](table)
+    assert db.sql("ALTER SOURCE s REFRESH SCHEMA").fetchall()[0][0] == "waiting"
+    put_row(table)
+    assert followed(db, 0) == NOTHING
+
+
+def test_what_a_table_cannot_be_is_refused(db, lake):
+    lake.table("orders", COLUMNS)
+    create(db, lake, "id BIGINT", version_field="id")
+    with pytest.raises(InvalidOption, match="version_field"):
+        followed(db, 0)

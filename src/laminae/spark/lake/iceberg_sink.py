@@ -21,8 +21,9 @@ from laminae.errors import LaminaeError, SinkUnavailable
 from laminae.schema.column import columns_of
 from laminae.spark.delivery.modes import OWN, changes_of, mode_of, parts_of
 from laminae.spark.instants import microseconds_of
-from laminae.spark.lake.iceberg_table import iceberg_table, table_settings, why
+from laminae.spark.lake.iceberg_table import iceberg_table, table_settings
 from laminae.spark.lake.key_filter import key_filter
+from laminae.spark.lake.table_files import why
 from laminae.zset import CdcOperation
 from laminae.zset.changelog import OP
 

@@ -71,11 +71,6 @@ def iceberg_table(settings: Mapping[str, str], owner: str) -> IcebergTable:
     return IcebergTable(owner, settings["table"], settings.get("catalog", DEFAULT_CATALOG), properties)
 
 
-def why(problem: Exception) -> str:
-    """What went wrong in one line; the texts of clients go on for many."""
-    return (str(problem).splitlines() or [type(problem).__name__])[0]
-
-
 # Kept, as to reach a catalog takes longer than to ask it. One that was reached with other secrets is another one.
 @lru_cache(maxsize=16)
 def _catalog(owner: str, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:

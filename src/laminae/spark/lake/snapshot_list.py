@@ -1,91 +1,42 @@
-"""The durable, numbered list of what the snapshots of an Iceberg table did; each is looked at once."""
+"""The files of an Iceberg table's snapshots."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from laminae.errors import LaminaeError, SourceUnavailable
-from laminae.spark.lake.iceberg_table import iceberg_table, why
-from laminae.spark.lake.snapshots import Change, TableFile, files_since
-from laminae.spark.logs.entries import EntryList
+from laminae.spark.lake.iceberg_schema import through_schemas
+from laminae.spark.lake.iceberg_table import iceberg_table
+from laminae.spark.lake.snapshots import files_since
+from laminae.spark.lake.table_files import TableFiles
 from laminae.spark.logs.head import LogDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyiceberg.table import Table
 
     from laminae.spark.lake.iceberg_table import IcebergTable
+    from laminae.spark.lake.table_files import TableFile
 
 
-class SnapshotList(EntryList[TableFile]):
-    """`laminae.spark.logs.tails.Tail` of a table; its items are the files that snapshots added and removed."""
-
+class SnapshotList(TableFiles):
     def __init__(self, directory: LogDirectory, table: IcebergTable) -> None:
-        super().__init__(directory)
-        self.table = table
-
-    def items(self, seen: int) -> int:
-        items = self._directory.items(seen)
-        last = self._last(items)
-        if self.loaded().metadata.current_snapshot_id in (None, last and last.snapshot):
-            return items
-        with self._directory.writing() as head:
-            # Loaded once more: another process may have written down what came meanwhile.
-            table = self.loaded()
-            found = self._asked(lambda: files_since(table, self.table, self._last(head.items), head.items))
-            self._append(head, found)
-            return head.items + len(found)
+        super().__init__(directory, table.name, table.location)
+        self._table = table
 
     def loaded(self) -> Table:
         """The table as it is now; SourceUnavailable while it cannot be asked."""
-        return self._asked(self.table.load)
+        return self.asked(self._table.load)
 
-    def end_of(self, item: int) -> int:
-        """The item behind the snapshot that the item before this one belongs to."""
-        return next(self.entries(range(item - 1, item))).end if item else 0
+    def wanted(self, current: pa.Schema, ids: Sequence[int], is_first: bool) -> pa.Schema:
+        return through_schemas(current, self.loaded(), ids, is_first)
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except LaminaeError:
-            raise
-        except Exception as problem:
-            # Catalogs and stores of all kinds are behind it, each with errors of its own.
-            raise SourceUnavailable(
-                source=self.table.owner, location=self.table.location, problem=why(problem)
-            ) from problem
+    def _present(self) -> int | None:
+        return self._table.load().metadata.current_snapshot_id
 
-    def _last(self, items: int) -> TableFile | None:
-        return next(self.entries(range(items - 1, items))) if items else None
-
-    def _described(self, entry: TableFile) -> Mapping[str, object]:
-        reason = {} if entry.reason is None else {"reason": entry.reason}
-        return {
-            "path": entry.path,
-            "size": entry.size,
-            "modified": entry.modified,
-            "change": str(entry.change),
-            "snapshot": entry.snapshot,
-            "sequence": entry.sequence,
-            "schema": entry.schema,
-            "end": entry.end,
-            **reason,
-        }
-
-    def _read(self, item: int, line: dict[str, Any]) -> TableFile:
-        return TableFile(
-            item=item,
-            path=str(line["path"]),
-            size=int(line["size"]),
-            modified=int(line["modified"]),
-            change=Change(line["change"]),
-            snapshot=int(line["snapshot"]),
-            sequence=int(line["sequence"]),
-            schema=int(line["schema"]),
-            end=int(line["end"]),
-            reason=line.get("reason"),
-        )
+    def _since(self, last: TableFile | None, first: int) -> list[TableFile]:
+        return files_since(self._table.load(), self._table, last, first)
 
 
 def snapshot_list(settings: Mapping[str, str]) -> SnapshotList:

@@ -5,13 +5,11 @@ A snapshot that only rewrote files did nothing. What cannot be told by whole fil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from laminae.errors import SnapshotExpired
-from laminae.spark.logs.listing import FileEntry
+from laminae.spark.lake.table_files import Change, Done, TableFile, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,30 +29,6 @@ NO_PARQUET = "snapshot {snapshot} has a file of format {format}, and Parquet alo
 ELSEWHERE = "snapshot {snapshot} has a file outside of this machine's file system"
 
 
-class Change(StrEnum):
-    ADDED = "added"
-    REMOVED = "removed"
-    REFUSED = "refused"
-    NOTHING = "nothing"
-
-
-@dataclass(frozen=True, slots=True)
-class TableFile(FileEntry):
-    """A file that a snapshot added or removed; `modified` is the snapshot's time.
-
-    `sequence` is its number in the table, `schema` the table's schema id then, `end` the item behind the last one of
-    the snapshot, `reason` why it is refused. A snapshot that did nothing is an entry, too: the next one is looked for
-    behind it.
-    """
-
-    change: Change
-    snapshot: int
-    sequence: int
-    schema: int
-    end: int
-    reason: str | None = None
-
-
 def files_since(table: Table, name: IcebergTable, last: TableFile | None, first: int) -> list[TableFile]:
     """Of every snapshot behind `last`, numbered from `first`. Without a last one: all files of the present snapshot."""
     current = table.current_snapshot()
@@ -66,14 +40,6 @@ def files_since(table: Table, name: IcebergTable, last: TableFile | None, first:
     for snapshot in _behind(table, name, last):
         found += _numbered(table, snapshot, _done_by(table, snapshot), first + len(found))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    change: Change
-    path: str = ""
-    size: int = 0
-    reason: str | None = None
 
 
 def _behind(table: Table, name: IcebergTable, last: TableFile) -> list[Snapshot]:
@@ -93,35 +59,20 @@ def _behind(table: Table, name: IcebergTable, last: TableFile) -> list[Snapshot]
     return found[::-1]
 
 
-def _numbered(table: Table, snapshot: Snapshot, done: Sequence[_Done], first: int) -> list[TableFile]:
+def _numbered(table: Table, snapshot: Snapshot, done: Sequence[Done], first: int) -> list[TableFile]:
     schema = table.metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
-    # What went comes first: a row that an overwrite puts again is there at the end.
-    kept = sorted(done, key=lambda each: each.change is not Change.REMOVED) or [_Done(Change.NOTHING)]
-    return [
-        TableFile(
-            item=first + i,
-            path=each.path,
-            size=each.size,
-            modified=snapshot.timestamp_ms * 1000,
-            change=each.change,
-            snapshot=snapshot.snapshot_id,
-            sequence=snapshot.sequence_number or 0,
-            schema=schema,
-            end=first + len(kept),
-            reason=each.reason,
-        )
-        for i, each in enumerate(kept)
-    ]
+    sequence = snapshot.sequence_number or 0
+    return numbered(done, first, snapshot.timestamp_ms, snapshot.snapshot_id, sequence, schema)
 
 
-def _present(table: Table, snapshot: Snapshot) -> list[_Done]:
+def _present(table: Table, snapshot: Snapshot) -> list[Done]:
     """Oldest files first."""
     manifests = snapshot.manifests(table.io)
     live = [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)]
     return [_came(entry.data_file, snapshot) for entry in sorted(live, key=lambda entry: entry.sequence_number or 0)]
 
 
-def _done_by(table: Table, snapshot: Snapshot) -> list[_Done]:
+def _done_by(table: Table, snapshot: Snapshot) -> list[Done]:
     from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
     from pyiceberg.table.snapshots import Operation
 
@@ -144,20 +95,20 @@ def _entries(table: Table, snapshot: Snapshot) -> Iterator[ManifestEntry]:
                     yield entry
 
 
-def _came(file: DataFile, snapshot: Snapshot) -> _Done:
+def _came(file: DataFile, snapshot: Snapshot) -> Done:
     from pyiceberg.manifest import DataFileContent
 
     if file.content is not DataFileContent.DATA:
         reason = DELETE_FILE.format(snapshot=snapshot.snapshot_id)
-        return _Done(Change.REFUSED, file.file_path, file.file_size_in_bytes, reason)
+        return Done(Change.REFUSED, file.file_path, file.file_size_in_bytes, reason)
     return _readable(file, snapshot, Change.ADDED)
 
 
-def _went(file: DataFile, snapshot: Snapshot) -> _Done:
+def _went(file: DataFile, snapshot: Snapshot) -> Done:
     return _readable(file, snapshot, Change.REMOVED)
 
 
-def _readable(file: DataFile, snapshot: Snapshot, change: Change) -> _Done:
+def _readable(file: DataFile, snapshot: Snapshot, change: Change) -> Done:
     from pyiceberg.manifest import FileFormat
 
     path, number = _local(file.file_path), snapshot.snapshot_id
@@ -167,8 +118,8 @@ def _readable(file: DataFile, snapshot: Snapshot, change: Change) -> _Done:
     elif file.file_format is not FileFormat.PARQUET:
         reason = NO_PARQUET.format(snapshot=number, format=str(file.file_format.value).upper())
     if reason is not None:
-        return _Done(Change.REFUSED, file.file_path, file.file_size_in_bytes, reason)
-    return _Done(change, path or "", file.file_size_in_bytes)
+        return Done(Change.REFUSED, file.file_path, file.file_size_in_bytes, reason)
+    return Done(change, path or "", file.file_size_in_bytes)
 
 
 def _local(location: str) -> str | None:

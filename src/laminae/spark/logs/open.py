@@ -13,9 +13,10 @@ from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.debezium import DebeziumLog
 from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
-from laminae.spark.lake.iceberg import IcebergLog
 from laminae.spark.lake.iceberg_table import table_settings
 from laminae.spark.lake.marks import marks_of
+from laminae.spark.lake.snapshot_list import snapshot_list
+from laminae.spark.lake.table_log import TableLog
 from laminae.spark.logs.files import FilesLog
 from laminae.spark.logs.head import log_directory
 from laminae.spark.logs.numbered import LIMIT
@@ -111,7 +112,8 @@ def _rate(source: SourceRecord, home: str) -> SourceLog:
 def _iceberg(source: SourceRecord, home: str) -> SourceLog:
     given = table_settings(dict(source.options), source.name)
     _refuse_stamps(source, "Iceberg")
-    return IcebergLog(_settings(source, home, connector="iceberg", **given), marks_of(source))
+    settings = _settings(source, home, connector="iceberg", **given)
+    return TableLog(settings, snapshot_list(settings), marks_of(source))
 
 
 def _settings(source: SourceRecord, home: str, **own: str) -> Settings:

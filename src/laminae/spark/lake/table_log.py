@@ -1,6 +1,6 @@
-"""The log of an Iceberg source: its items are the files that the table's snapshots added and removed.
+"""The log of a table: its items are the files that the table's versions added and removed.
 
-Files are read by Spark, by field id, as those of a `files` source. An epoch always ends where a snapshot does.
+Files are read by Spark, by field id, as those of a `files` source. An epoch always ends where a version does.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from laminae.spark.files.broken import why_broken
 from laminae.spark.files.footers import Refused
 from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.files.records import all_of, refused_files
-from laminae.spark.lake.iceberg_schema import through_schemas
-from laminae.spark.lake.snapshot_list import snapshot_list
-from laminae.spark.lake.snapshots import Change, TableFile
+from laminae.spark.lake.table_files import Change, TableFile
 from laminae.spark.logs.numbered import LIMIT, NumberedLog, as_newest
 from laminae.spark.logs.stream import LogOffsets
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
     from laminae.spark.contract import LogRange, QuickRows
     from laminae.spark.lake.marks import Marks
-    from laminae.spark.lake.snapshot_list import SnapshotList
+    from laminae.spark.lake.table_files import TableFiles
     from laminae.spark.logs.tails import Settings
 
 NOT_TAKEN_BACK = (
@@ -44,17 +42,17 @@ NOT_TAKEN_BACK = (
 GONE = "its file {path} is gone"
 
 
-class IcebergLog(NumberedLog):
+class TableLog(NumberedLog):
     """`marks` say how rows are taken back; without them, a file that goes is a dead letter as a whole."""
 
-    def __init__(self, settings: Settings, marks: Marks | None) -> None:
+    def __init__(self, settings: Settings, files: TableFiles, marks: Marks | None) -> None:
         super().__init__(settings)
-        self._list = snapshot_list(settings)
+        self._list = files
         self._marks = marks
         self._reader = ParquetReader()
 
     def offsets(self) -> LogOffsets:
-        return SnapshotOffsets(self._list, int(self._settings[LIMIT]))
+        return VersionOffsets(self._list, int(self._settings[LIMIT]))
 
     def outside(self, span: LogRange) -> Outside | None:
         items = self._items(span)
@@ -66,8 +64,7 @@ class IcebergLog(NumberedLog):
         is_first = items.start == 0
         if len(ids) == 1 and not is_first:
             return None
-        table = self._list.loaded()
-        return Outside(ids[-1], partial(through_schemas, table=table, ids=ids, is_first=is_first))
+        return Outside(ids[-1], partial(self._list.wanted, ids=ids, is_first=is_first))
 
     def descriptors(self, span: LogRange) -> list[TableFile]:
         """The files of a range that are read; SnapshotExpired when one is gone."""
@@ -146,11 +143,11 @@ class IcebergLog(NumberedLog):
         return entry.reason or ""
 
     def _check(self, entry: TableFile) -> None:
-        """Files that a table no longer has stay until the snapshots that had them expire."""
+        """Files that a table no longer has stay until the versions that had them expire."""
         if self._is_read(entry) and not os.path.exists(entry.path):
             raise SnapshotExpired(
                 source=self._directory.source,
-                table=self._list.table.name,
+                table=self._list.name,
                 snapshot=entry.snapshot,
                 problem=GONE.format(path=entry.path),
             )
@@ -160,16 +157,16 @@ class IcebergLog(NumberedLog):
         return [entry for item in items for entry in self._list.entries(range(item, item + 1))]
 
 
-class SnapshotOffsets(LogOffsets):
-    """Epochs that end where a snapshot does: in between, the table never was as it would be seen."""
+class VersionOffsets(LogOffsets):
+    """Epochs that end where a version does: in between, the table never was as it would be seen."""
 
-    def __init__(self, snapshots: SnapshotList, limit: int) -> None:
-        super().__init__(snapshots, limit)
-        self._snapshots = snapshots
+    def __init__(self, files: TableFiles, limit: int) -> None:
+        super().__init__(files, limit)
+        self._files = files
 
     def latest(self, seen: int) -> int:
         found = super().latest(seen)
-        return self._snapshots.end_of(found) if found > seen else found
+        return self._files.end_of(found) if found > seen else found
 
 
 def _uncancelled(entries: Sequence[TableFile]) -> list[TableFile]:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 CATALOG = "laminar_catalog"
 SPARK_RELATIONS = ("dead_letters", "late_rows")
 BY_SPARK = "its rows, by Spark"
-FOUND_BY_SPARK = ("files", "iceberg")
-"""Connectors whose sources have a schema outside, looked up by Spark's package."""
+TABLES = ("iceberg", "delta")
+"""Connectors whose sources are tables, which have a schema of their own."""
 
 DONE = pa.schema([("status", pa.string()), ("object", pa.string()), ("version", pa.int64()), ("detail", pa.string())])
 EXPLAINED = pa.schema([("step", pa.string()), ("subject", pa.string()), ("detail", pa.string())])
@@ -95,7 +95,8 @@ class Database:
         self.home = home
         self._catalog = catalog
         self._courier = Courier(on_change)
-        self._engine = Engine(catalog, dict.fromkeys(FOUND_BY_SPARK, _Finder(self)), on_change=self._courier.hand_over)
+        finders = dict.fromkeys(("files", *TABLES), _Finder(self))
+        self._engine = Engine(catalog, finders, on_change=self._courier.hand_over)
         self._spark, self._jars, self._config = spark, jars, config
         self._runtime: Runtime | None = None
 
@@ -217,10 +218,10 @@ class Database:
     def _find_schema(self, source: SourceRecord) -> FoundSchema:
         """What the table or the files of a source have beyond its schema; Spark starts only where they are JSON."""
         from laminae.spark.files.finder import FilesFinder
-        from laminae.spark.lake.finder import IcebergFinder
+        from laminae.spark.lake.finder import TableFinder
 
-        if option(source.options, "connector") == "iceberg":
-            return IcebergFinder().find(source)
+        if option(source.options, "connector") in TABLES:
+            return TableFinder().find(source)
         runtime = self._on_spark()
         return FilesFinder(self._catalog, str(runtime.storage.home), lambda: runtime.spark).find(source)
 

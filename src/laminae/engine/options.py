@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import Options
 
 CONNECTORS = ("push", "files", "kafka", "iceberg", "delta", "rate")
-FILE_CONNECTORS = ("files", "iceberg")
+FILE_CONNECTORS = ("files", "iceberg", "delta")
 """The items of their logs are files, any of which may be a dead letter as a whole."""
 BOOLEANS = ("true", "false")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """A source's schema after its table outside has changed: what changed there, carried over. Pure.
 
 The two sides need not be equal: a source may have fewer columns, wider types, or columns of its own, and keeps them.
-Columns are the same by the id that they have outside.
+Columns are the same by the id that they have outside, else by their name.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from laminae.schema.widening import TypeRelation, relation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Identity = tuple[str, str | bytes]
 
 
 def learned(current: pa.Schema, outside: pa.Schema) -> pa.Schema:
@@ -64,16 +66,16 @@ def _learned_type(mine: pa.DataType, outside: pa.DataType) -> pa.DataType:
 
 
 def _followed(current: Sequence[pa.Field], before: Sequence[pa.Field], after: Sequence[pa.Field]) -> list[pa.Field]:
-    old, new = ({_number(field): field for field in fields} for fields in (before, after))
-    own = {field.name.casefold() for field in current if _number(field) not in new}
+    old, new = ({_identity(field): field for field in fields} for fields in (before, after))
+    own = {field.name.casefold() for field in current if _identity(field) not in new}
     made = []
     for field in current:
-        number = _number(field)
+        number = _identity(field)
         if number in old and number in new:
             made.append(_changed(field, old[number], new[number], own))
         elif number not in old:
             made.append(field)
-    made = _moved(made, [_number(field) for field in before], [_number(field) for field in after])
+    made = _moved(made, [_identity(field) for field in before], [_identity(field) for field in after])
     return _grown(made, old, after)
 
 
@@ -95,21 +97,21 @@ def _changed_type(mine: pa.DataType, old: pa.DataType, new: pa.DataType) -> pa.D
     return new if old != new and is_wider else mine
 
 
-def _moved(made: list[pa.Field], before: list[bytes | None], after: list[bytes | None]) -> list[pa.Field]:
+def _moved(made: list[pa.Field], before: list[Identity], after: list[Identity]) -> list[pa.Field]:
     """Columns that both sides know in their new order, in the places that they had together; all others stay."""
-    known = {_number(field) for field in made if _number(field) is not None} & set(before) & set(after)
+    known = {_identity(field) for field in made} & set(before) & set(after)
     if [number for number in before if number in known] == [number for number in after if number in known]:
         return made
-    fields = {_number(field): field for field in made}
+    fields = {_identity(field): field for field in made}
     in_order = iter([fields[number] for number in after if number in known])
-    return [next(in_order) if _number(field) in known else field for field in made]
+    return [next(in_order) if _identity(field) in known else field for field in made]
 
 
-def _grown(made: list[pa.Field], old: dict[bytes | None, pa.Field], after: Sequence[pa.Field]) -> list[pa.Field]:
+def _grown(made: list[pa.Field], old: dict[Identity, pa.Field], after: Sequence[pa.Field]) -> list[pa.Field]:
     """With the columns that are new outside, each behind the one that it stands behind there."""
     for place, field in enumerate(after):
         names = {each.name.casefold(): i for i, each in enumerate(made)}
-        if _number(field) in old or any(_number(each) == _number(field) for each in made):
+        if _identity(field) in old or any(_identity(each) == _identity(field) for each in made):
             continue
         taken = names.get(field.name.casefold())
         if taken is None:
@@ -120,11 +122,17 @@ def _grown(made: list[pa.Field], old: dict[bytes | None, pa.Field], after: Seque
 
 
 def _place(made: Sequence[pa.Field], ahead: Sequence[pa.Field]) -> int:
-    places = {_number(field): i for i, field in enumerate(made)}
-    found = next((places[_number(field)] for field in reversed(ahead) if _number(field) in places), None)
+    places = {_identity(field): i for i, field in enumerate(made)}
+    found = next((places[_identity(field)] for field in reversed(ahead) if _identity(field) in places), None)
     if found is None:
         return len(made) if ahead else 0
     return found + 1
+
+
+def _identity(field: pa.Field) -> Identity:
+    """By the id outside, else by the name: a table without ids never renames a column."""
+    number = _number(field)
+    return ("name", field.name) if number is None else ("id", number)
 
 
 def _number(field: pa.Field) -> bytes | None:

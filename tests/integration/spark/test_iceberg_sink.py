@@ -1,9 +1,10 @@
 """Iceberg tables as sinks of running streams: what the view or the source says, once, under columns that follow."""
 
+import pyarrow as pa
 import pytest
 
 from laminae.engine import faults
-from tests.support.iceberg import Lake
+from tests.support.iceberg import Lake, put
 
 
 class CrashError(BaseException):
@@ -54,8 +55,15 @@ def test_columns_that_the_source_takes_on_reach_the_table_in_their_epoch(orders,
     assert held(lake, "out", "id", "cents", "city") == [(1, 1, None), (2, 2**40, "Pisa"), (3, None, "Rome")]
 
 
-@pytest.mark.parametrize("point", ["snapshot written", "part in place", "segment delivered"])
-@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize(
+    ("mode", "point"),
+    [
+        ("append", "snapshot written"),
+        ("append", "part in place"),
+        ("upsert", "part in place"),
+        ("upsert", "segment delivered"),
+    ],
+)
 def test_a_crash_at_any_step_of_a_delivery_changes_nothing(orders, lake, monkeypatch, mode, point):
     # Only `run` itself delivers, so that the crash is raised here and not in a thread.
     monkeypatch.setattr("laminae.spark.pipeline.WATCH_SECONDS", 60.0)
@@ -86,10 +94,6 @@ def test_a_crash_at_any_step_of_a_delivery_changes_nothing(orders, lake, monkeyp
 
 def test_from_table_to_table_and_back_to_a_savepoint(orders, lake):
     """A table is read as a stream and the view of it is a table again; both go back together."""
-    import pyarrow as pa
-
-    from tests.support.iceberg import put
-
     table = put(lake.table("sales", {"id": pa.int64(), "amount": pa.int64()}), id=[1, 2, 3], amount=[1, 1, 2])
     given = lake.options("sales", changelog="retract", op_field="op")
     orders.sql(f"CREATE SOURCE sales (id BIGINT, amount BIGINT, op STRING) WITH {given}")

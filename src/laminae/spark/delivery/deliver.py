@@ -10,7 +10,6 @@ from laminae.spark.delivery.console import deliver_console
 from laminae.spark.delivery.files import deliver_files, take_back_files
 from laminae.spark.delivery.kafka.deliver import deliver_kafka
 from laminae.spark.delivery.postgres import begins_again, deliver_postgres, take_back_postgres
-from laminae.spark.lake.iceberg_sink import deliver_iceberg, take_back_iceberg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,11 +19,38 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
 
+
+# Loaded late: they build upon modules of this package.
+def _to_iceberg(segment: Segment, sink: SinkRecord) -> None:
+    from laminae.spark.lake.iceberg_sink import deliver_iceberg
+
+    deliver_iceberg(segment, sink)
+
+
+def _back_in_iceberg(sink: SinkRecord, after: int) -> None:
+    from laminae.spark.lake.iceberg_sink import take_back_iceberg
+
+    take_back_iceberg(sink, after)
+
+
+def _to_delta(segment: Segment, sink: SinkRecord) -> None:
+    from laminae.spark.lake.delta_sink import deliver_delta
+
+    deliver_delta(segment, sink)
+
+
+def _back_in_delta(sink: SinkRecord, after: int) -> None:
+    from laminae.spark.lake.delta_sink import take_back_delta
+
+    take_back_delta(sink, after)
+
+
 CONNECTORS: dict[str, Callable[[Segment, SinkRecord], None]] = {
     "files": deliver_files,
     "console": deliver_console,
     "postgres": deliver_postgres,
-    "iceberg": deliver_iceberg,
+    "iceberg": _to_iceberg,
+    "delta": _to_delta,
 }
 ON_SPARK: dict[str, Callable[[SparkSession, Segment, SinkRecord], None]] = {"kafka": deliver_kafka}
 """Connectors that write through Spark's own."""
@@ -32,7 +58,8 @@ ON_SPARK: dict[str, Callable[[SparkSession, Segment, SinkRecord], None]] = {"kaf
 TAKE_BACK: dict[str, Callable[[SinkRecord, int], None]] = {
     "files": take_back_files,
     "postgres": take_back_postgres,
-    "iceberg": take_back_iceberg,
+    "iceberg": _back_in_iceberg,
+    "delta": _back_in_delta,
 }
 # Of these nothing is left when epochs are taken back, so they begin again with a snapshot.
 BEGIN_AGAIN: dict[str, Callable[[SinkRecord], bool]] = {"postgres": begins_again}

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from laminae.engine import faults
-from laminae.engine.sinks import UPSERT
 from laminae.errors import LaminaeError, SinkUnavailable
 from laminae.schema.column import columns_of
-from laminae.spark.delivery.modes import OWN, changes_of, mode_of, parts_of
-from laminae.spark.instants import microseconds_of
 from laminae.spark.lake.iceberg_table import iceberg_table, table_settings
 from laminae.spark.lake.key_filter import key_filter
+from laminae.spark.lake.segment_rows import segment_rows, sink_key
 from laminae.spark.lake.table_files import why
-from laminae.zset import CdcOperation
-from laminae.zset.changelog import OP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +29,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SinkRecord
     from laminae.spark.delivery.segment import Segment
     from laminae.spark.lake.iceberg_table import IcebergTable
+    from laminae.spark.lake.segment_rows import SegmentRows
 
 SINK, EPOCH = "laminae.sink", "laminae.epoch"
 RENAMED_KEY = "it has no column {column}, which is part of the key; rename the column there as it was renamed here"
@@ -43,18 +37,10 @@ OTHERS = "others have written to it since epoch {epoch}, so it cannot be taken b
 EXPIRED = "the snapshot of epoch {epoch} has expired, so it cannot be taken back to that"
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What a segment does to the table: rows to put, and for an upsert the keys whose former rows go."""
-
-    rows: pa.Table
-    keys: pa.Table | None
-
-
 def deliver_iceberg(segment: Segment, sink: SinkRecord) -> None:
     name = _named(sink)
-    change = _upserts(segment, sink) if mode_of(sink) == UPSERT else _Change(_whole(segment, sink), None)
-    if not (change.rows.num_rows or (change.keys is not None and change.keys.num_rows)):
+    change = segment_rows(segment, sink)
+    if change.is_empty:
         return
     with _writing(sink, name):
         table = _opened(name, change.rows.schema)
@@ -86,28 +72,11 @@ def take_back_iceberg(sink: SinkRecord, after: int) -> None:
                 raise _unavailable(sink, name, EXPIRED.format(epoch=after))
             elif later and any(table.scan().plan_files()):
                 change.delete("true")
-            change.set_properties({f"{_key(sink)}.epoch": str(after)})
+            change.set_properties({f"{sink_key(sink)}.epoch": str(after)})
 
 
 def _named(sink: SinkRecord) -> IcebergTable:
     return iceberg_table(table_settings(dict(sink.options), sink.name), sink.name)
-
-
-def _whole(segment: Segment, sink: SinkRecord) -> pa.Table:
-    parts = [pa.Table.from_batches([batch]) for batch in chain.from_iterable(parts_of(segment, sink))]
-    return _storable(pa.concat_tables(parts, promote_options="default"))
-
-
-def _upserts(segment: Segment, sink: SinkRecord) -> _Change:
-    changes = pa.Table.from_batches(changes_of(segment, sink))
-    comes = pc.not_equal(changes.column(OP), CdcOperation.DELETE.value)
-    rows = changes.drop_columns([name for name in OWN if name in changes.column_names])
-    return _Change(_storable(rows.filter(comes)), rows.select(segment.key or ()))
-
-
-def _storable(rows: pa.Table) -> pa.Table:
-    """Without columns that have no type yet: there is nothing to store of them."""
-    return rows.drop_columns([field.name for field in rows.schema if pa.types.is_null(field.type)])
 
 
 def _opened(name: IcebergTable, schema: pa.Schema) -> Table:
@@ -120,9 +89,9 @@ def _opened(name: IcebergTable, schema: pa.Schema) -> Table:
     return catalog.load_table(name.name)
 
 
-def _evolve(table: Table, sink: SinkRecord, segment: Segment, change: _Change) -> None:
+def _evolve(table: Table, sink: SinkRecord, segment: Segment, change: SegmentRows) -> None:
     """A commit of its own: to do it again changes nothing. A source's columns are known by their ids, also renamed."""
-    columns = f"{_key(sink)}.columns"
+    columns = f"{sink_key(sink)}.columns"
     known = json.loads(table.properties.get(columns, "{}"))
     names = {str(node.id): node.name for node in columns_of(segment.schema) if node.id is not None}
     renamed = {known[number]: name for number, name in names.items() if known.get(number, name) != name}
@@ -140,17 +109,19 @@ def _evolve(table: Table, sink: SinkRecord, segment: Segment, change: _Change) -
             transaction.set_properties({columns: json.dumps(names)})
 
 
-def _refuse_missing_key(transaction: Transaction, sink: SinkRecord, change: _Change) -> None:
+def _refuse_missing_key(transaction: Transaction, sink: SinkRecord, change: SegmentRows) -> None:
     """By a column that is only now made, no former row would be found."""
     there = transaction.table_metadata.schema().column_names
-    for column in () if change.keys is None else change.keys.column_names:
+    for column in change.key or ():
         if column not in there:
             raise _unavailable(sink, _named(sink), RENAMED_KEY.format(column=column))
 
 
-def _write(table: Table, sink: SinkRecord, segment: Segment, change: _Change) -> None:
-    told = {SINK: _key(sink), EPOCH: str(segment.epoch)}
-    former = None if change.keys is None else key_filter(change.keys)
+def _write(table: Table, sink: SinkRecord, segment: Segment, change: SegmentRows) -> None:
+    told = {SINK: sink_key(sink), EPOCH: str(segment.epoch)}
+    former = None
+    if change.gone is not None:
+        former = key_filter(pa.concat_tables([change.gone, change.rows.select(change.key)]))
     # pyiceberg warns of a delete that finds nothing.
     has_former = former is not None and bool(table.scan(row_filter=former, limit=1).to_arrow().num_rows)
     with _committing(table) as transaction:
@@ -158,7 +129,7 @@ def _write(table: Table, sink: SinkRecord, segment: Segment, change: _Change) ->
             transaction.delete(former, snapshot_properties=told)
         if change.rows.num_rows:
             transaction.append(change.rows, snapshot_properties=told)
-        transaction.set_properties({f"{_key(sink)}.epoch": str(segment.epoch)})
+        transaction.set_properties({f"{sink_key(sink)}.epoch": str(segment.epoch)})
 
 
 @contextmanager
@@ -185,16 +156,11 @@ def _ancestors(table: Table) -> Iterator[Snapshot]:
 def _epoch_of(snapshot: Snapshot, sink: SinkRecord) -> int:
     """The epoch of this sink that a snapshot holds, 0 when it is by somebody else."""
     told = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    return int(told.get(EPOCH, "0")) if told.get(SINK) == _key(sink) else 0
+    return int(told.get(EPOCH, "0")) if told.get(SINK) == sink_key(sink) else 0
 
 
 def _last_epoch(table: Table, sink: SinkRecord) -> int:
-    return int(table.properties.get(f"{_key(sink)}.epoch", "0"))
-
-
-def _key(sink: SinkRecord) -> str:
-    """A sink that is dropped and made again counts its epochs anew, and so does another home."""
-    return f"laminae.{sink.name}.{microseconds_of(sink.created_at)}"
+    return int(table.properties.get(f"{sink_key(sink)}.epoch", "0"))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,38 +13,34 @@ if TYPE_CHECKING:
 
 def key_filter(keys: pa.Table) -> BooleanExpression:
     """Keys that begin alike are told together: a thousand of them need not be a thousand comparisons."""
-    names = keys.column_names
     rows = sorted(zip(*(column.to_pylist() for column in keys.columns), strict=True), key=_in_order)
-    return _any_of(names, rows)
+    return _any_of(keys.column_names, rows)
 
 
 def _any_of(names: list[str], rows: list[tuple[object, ...]]) -> BooleanExpression:
-    from pyiceberg.expressions import AlwaysFalse, And, In, Or
-
+    made = _expressions()
     first, rest = names[0], names[1:]
+    parts: list[BooleanExpression] = []
     if rest:
-        groups = [(key, list(found)) for key, found in groupby(rows, key=lambda row: _kind(row[0]))]
-        parts: list[BooleanExpression] = [
-            And(_is(first, found[0][0]), _any_of(rest, [row[1:] for row in found])) for _, found in groups
-        ]
+        for _, group in groupby(rows, key=lambda row: _kind(row[0])):
+            found = list(group)
+            parts.append(made.And(_is(first, found[0][0]), _any_of(rest, [row[1:] for row in found])))
     else:
-        values = [row[0] for row in rows]
-        plain = [value for value in values if _kind(value)[0] == 0]
-        parts = [In(first, plain)] if plain else []  # type: ignore[arg-type]  # whatever a column can hold
-        parts += [_is(first, value) for value in {_kind(v): v for v in values if _kind(v)[0]}.values()]
-    if len(parts) < 2:
-        return parts[0] if parts else AlwaysFalse()
-    return Or(*parts)
+        values = {_kind(row[0]): row[0] for row in rows}
+        plain = [value for (special, _), value in values.items() if not special]
+        parts += [made.In(first, plain)] if plain else []
+        parts += [_is(first, value) for (special, _), value in values.items() if special]
+    if len(parts) > 1:
+        return made.Or(*parts)  # type: ignore[no-any-return]  # see `_expressions`
+    return parts[0] if parts else made.AlwaysFalse()
 
 
 def _is(name: str, value: object) -> BooleanExpression:
-    from pyiceberg.expressions import EqualTo, IsNaN, IsNull
-
-    if value is None:
-        return IsNull(name)
-    if isinstance(value, float) and math.isnan(value):
-        return IsNaN(name)
-    return EqualTo(name, value)  # type: ignore[arg-type]  # whatever a column can hold
+    made = _expressions()
+    special, _ = _kind(value)
+    if not special:
+        return made.EqualTo(name, value)  # type: ignore[no-any-return]  # see `_expressions`
+    return made.IsNull(name) if value is None else made.IsNaN(name)  # type: ignore[no-any-return]  # as above
 
 
 def _kind(value: object) -> tuple[int, object]:
@@ -56,3 +52,10 @@ def _kind(value: object) -> tuple[int, object]:
 
 def _in_order(row: tuple[object, ...]) -> tuple[tuple[int, object], ...]:
     return tuple(map(_kind, row))
+
+
+def _expressions() -> Any:
+    """pyiceberg's. Their constructors are made by pydantic, and no type checker sees what they take."""
+    from pyiceberg import expressions
+
+    return expressions

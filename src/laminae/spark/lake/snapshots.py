@@ -5,6 +5,7 @@ A snapshot that only rewrote files did nothing. What cannot be told by whole fil
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -126,4 +127,5 @@ def _local(location: str) -> str | None:
     """The path of a file that this machine's file system has; a table of another one needs its own reader."""
     if location.startswith("file:"):
         return unquote(urlsplit(location).path)
-    return None if "://" in location else location
+    # A warehouse may be given relative to this process; the JVM's directory is another one.
+    return None if "://" in location else os.path.abspath(location)

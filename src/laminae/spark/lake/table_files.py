@@ -40,7 +40,8 @@ class TableFile(FileEntry):
     """A file of a version (`snapshot`) of the table; `modified` is the time of that version.
 
     `sequence` is its number, `schema` the table's schema id then, `end` the item behind the last one of the version,
-    `reason` why the file is refused. A version that did nothing is an entry, too: the next one is looked for behind it.
+    `reason` why the file is refused, `partition` the values of columns that are not in it. A version that did nothing
+    is an entry, too: the next one is looked for behind it.
     """
 
     change: Change
@@ -49,16 +50,18 @@ class TableFile(FileEntry):
     schema: int
     end: int
     reason: str | None = None
+    partition: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a version did to one file."""
+    """What a version did to one file. `partition` has the columns that are not in the file, as text."""
 
     change: Change
     path: str = ""
     size: int = 0
     reason: str | None = None
+    partition: tuple[tuple[str, str | None], ...] = ()
 
 
 def numbered(done: Sequence[Done], first: int, time: int, snapshot: int, sequence: int, schema: int) -> list[TableFile]:
@@ -67,7 +70,7 @@ def numbered(done: Sequence[Done], first: int, time: int, snapshot: int, sequenc
     kept = sorted(done, key=lambda each: each.change is not Change.REMOVED) or [Done(Change.NOTHING)]
     place = (snapshot, sequence, schema, first + len(kept))
     return [
-        TableFile(first + i, each.path, each.size, time * 1000, each.change, *place, reason=each.reason)
+        TableFile(first + i, each.path, each.size, time * 1000, each.change, *place, each.reason, each.partition)
         for i, each in enumerate(kept)
     ]
 
@@ -122,7 +125,7 @@ class TableFiles(EntryList[TableFile]):
         return next(self.entries(range(items - 1, items))) if items else None
 
     def _described(self, entry: TableFile) -> Mapping[str, object]:
-        reason = {} if entry.reason is None else {"reason": entry.reason}
+        rare = {"reason": entry.reason, "partition": dict(entry.partition)}
         return {
             "path": entry.path,
             "size": entry.size,
@@ -132,7 +135,7 @@ class TableFiles(EntryList[TableFile]):
             "sequence": entry.sequence,
             "schema": entry.schema,
             "end": entry.end,
-            **reason,
+            **{name: value for name, value in rare.items() if value},
         }
 
     def _read(self, item: int, line: dict[str, Any]) -> TableFile:
@@ -147,6 +150,7 @@ class TableFiles(EntryList[TableFile]):
             schema=int(line["schema"]),
             end=int(line["end"]),
             reason=line.get("reason"),
+            partition=tuple(line.get("partition", {}).items()),
         )
 
 

@@ -6,6 +6,7 @@ Files are read by Spark, by field id, as those of a `files` source. An epoch alw
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -19,6 +20,7 @@ from laminae.spark.files.broken import why_broken
 from laminae.spark.files.footers import Refused
 from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.files.records import all_of, refused_files
+from laminae.spark.lake.marks import NOT_TAKEN_BACK, live_name, reading_changes, with_value
 from laminae.spark.lake.table_files import Change, TableFile
 from laminae.spark.logs.numbered import LIMIT, NumberedLog, as_newest
 from laminae.spark.logs.stream import LogOffsets
@@ -35,17 +37,14 @@ if TYPE_CHECKING:
     from laminae.spark.lake.table_files import TableFiles
     from laminae.spark.logs.tails import Settings
 
-NOT_TAKEN_BACK = (
-    "snapshot {snapshot} removes the rows of this file, which the source does not take back: that needs "
-    "changelog = 'retract' with op_field, or 'upsert' with deleted_by"
-)
+REMOVED = f"snapshot {{snapshot}} removes the rows of this file, and {NOT_TAKEN_BACK}"
 GONE = "its file {path} is gone"
 
 
 class TableLog(NumberedLog):
-    """`marks` say how rows are taken back; without them, a file that goes is a dead letter as a whole."""
+    """`marks` say how rows are taken back; a file that goes is a dead letter as a whole where they cannot be."""
 
-    def __init__(self, settings: Settings, files: TableFiles, marks: Marks | None) -> None:
+    def __init__(self, settings: Settings, files: TableFiles, marks: Marks) -> None:
         super().__init__(settings)
         self._list = files
         self._marks = marks
@@ -74,7 +73,7 @@ class TableLog(NumberedLog):
         self._directory.items(items.stop)
         left_out = {*span.refused, *dict(span.broken)}
         found = [entry for entry in self._list.entries(items) if entry.item not in left_out]
-        return _uncancelled(found) if self._marks is not None and self._marks.cancels else found
+        return _uncancelled(found) if self._marks.cancels else found
 
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
         raise AssertionError("the rows of a table are no bytes")
@@ -112,25 +111,38 @@ class TableLog(NumberedLog):
         newest = replace(table, decoders=table.decoders[-1:])
         single = letters.where(F.col("value").isNotNull())
         whole = self._entries_of(letters.where(F.col("value").isNull()))
-        again = self._reader.decoded_again(as_newest(single, newest), newest)
-        if self._marks is not None:
-            gone = [entry.item for entry in self._entries_of(single) if entry.change is Change.REMOVED]
-            again = self._marks.marked(again, gone, newest)
-        found = self._decoded(letters.sparkSession, [_with_reason_if_gone(entry) for entry in whole], newest)
-        return replace(found, records=found.records.union(again))
+        kinds = {entry.item: entry.change for entry in self._entries_of(single)}
+        gone = [item for item, change in kinds.items() if change is Change.REMOVED]
+        said = [item for item, change in kinds.items() if change is Change.SAID]
+        found = self._decoded(letters.sparkSession, [_as_it_is(entry) for entry in whole], newest)
+        records = found.records
+        if len(said) < len(kinds):
+            rows = single.where(~F.col("item").isin(*said)) if said else single
+            records = records.union(self._marks.marked(self._again(rows, newest), gone, newest))
+        if said:
+            changes = self._again(single.where(F.col("item").isin(*said)), reading_changes(newest))
+            records = records.union(self._marks.said(changes, newest))
+        return replace(found, records=records)
+
+    def _again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
+        return self._reader.decoded_again(as_newest(letters, table), table)
 
     def _decoded(self, spark: SparkSession, entries: Sequence[TableFile], table: DecoderTable) -> Decoded:
         # The table's own schema says what is new in it: see `outside`.
         reading = replace(table, finds_unknown_fields=table.refuses_unknown)
-        parts = [self._rows(spark, files, reading) for files in _without_repeats(filter(self._is_read, entries))]
+        parts = [self._rows(spark, files, reading) for files in _alike(filter(self._is_read, entries))]
         refused = [(entry, Refused(self._reason(entry))) for entry in entries if self._reason(entry)]
         parts += refused_files(spark, refused, table.current)
-        return Decoded(all_of(spark, parts, table.current), _as_it_is)
+        return Decoded(all_of(spark, parts, table.current), _unchanged)
 
     def _rows(self, spark: SparkSession, files: Sequence[TableFile], table: DecoderTable) -> DataFrame:
-        records = self._reader.decoded(spark, files, table).records
-        if self._marks is None:
-            return records
+        is_said = files[0].change is Change.SAID
+        records = self._reader.decoded(spark, files, reading_changes(table) if is_said else table).records
+        for name, text in files[0].partition:
+            if (live := live_name(name, table)) is not None:
+                records = with_value(records, live, F.lit(text))
+        if is_said:
+            return self._marks.said(records, table)
         return self._marks.marked(records, [file.item for file in files if file.change is Change.REMOVED], table)
 
     def _is_read(self, entry: TableFile) -> bool:
@@ -138,8 +150,8 @@ class TableLog(NumberedLog):
 
     def _reason(self, entry: TableFile) -> str:
         """Why a file is a dead letter as a whole; empty where it is none."""
-        if entry.change is Change.REMOVED and self._marks is None:
-            return NOT_TAKEN_BACK.format(snapshot=entry.snapshot)
+        if entry.change is Change.REMOVED and self._marks.mark is None:
+            return REMOVED.format(snapshot=entry.snapshot)
         return entry.reason or ""
 
     def _check(self, entry: TableFile) -> None:
@@ -181,21 +193,27 @@ def _uncancelled(entries: Sequence[TableFile]) -> list[TableFile]:
     return [entry for entry in entries if entry.item not in cancelled]
 
 
-def _without_repeats(entries: Iterable[TableFile]) -> list[list[TableFile]]:
-    """The files in groups in which each path occurs once: the path of a record tells its item."""
-    groups: list[dict[str, TableFile]] = []
+def _alike(entries: Iterable[TableFile]) -> list[list[TableFile]]:
+    """The files in groups that are read together. Each path occurs once in one: the path of a record tells its item."""
+    groups: dict[tuple[object, ...], list[TableFile]] = {}
+    times: Counter[str] = Counter()
     for entry in entries:
-        group = next((group for group in groups if entry.path not in group), None)
-        if group is None:
-            groups.append(group := {})
-        group[entry.path] = entry
-    return [list(group.values()) for group in groups]
+        times[entry.path] += 1
+        key = (entry.change is Change.SAID, entry.partition, times[entry.path])
+        groups.setdefault(key, []).append(entry)
+    return list(groups.values())
 
 
-def _with_reason_if_gone(entry: TableFile) -> TableFile:
-    is_gone = entry.change in (Change.ADDED, Change.REMOVED) and not os.path.exists(entry.path)
-    return replace(entry, change=Change.REFUSED, reason=GONE.format(path=entry.path)) if is_gone else entry
+def _as_it_is(entry: TableFile) -> TableFile:
+    """The file of a letter as it is now: it may have been mended, or be gone."""
+    if entry.change in (Change.REFUSED, Change.NOTHING):
+        return entry
+    try:
+        status = os.stat(entry.path)
+    except OSError:
+        return replace(entry, change=Change.REFUSED, reason=GONE.format(path=entry.path))
+    return replace(entry, size=status.st_size, modified=status.st_mtime_ns // 1000)
 
 
-def _as_it_is(current: pa.Schema) -> pa.Schema:
+def _unchanged(current: pa.Schema) -> pa.Schema:
     return current

@@ -13,6 +13,8 @@ from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.debezium import DebeziumLog
 from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
+from laminae.spark.lake.delta_commits import commit_list
+from laminae.spark.lake.delta_table import table_path
 from laminae.spark.lake.iceberg_table import table_settings
 from laminae.spark.lake.marks import marks_of
 from laminae.spark.lake.snapshot_list import snapshot_list
@@ -116,6 +118,13 @@ def _iceberg(source: SourceRecord, home: str) -> SourceLog:
     return TableLog(settings, snapshot_list(settings), marks_of(source))
 
 
+def _delta(source: SourceRecord, home: str) -> SourceLog:
+    path = table_path(dict(source.options), source.name)
+    _refuse_stamps(source, "Delta")
+    settings = _settings(source, home, connector="delta", path=path)
+    return TableLog(settings, commit_list(settings), marks_of(source))
+
+
 def _settings(source: SourceRecord, home: str, **own: str) -> Settings:
     directory = log_directory(source.name, source.id, home)
     limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
@@ -140,4 +149,5 @@ OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {
     "files": _files,
     "rate": _rate,
     "iceberg": _iceberg,
+    "delta": _delta,
 }

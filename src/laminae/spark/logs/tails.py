@@ -66,11 +66,18 @@ def _iceberg(settings: Mapping[str, str]) -> Tail:
     return snapshot_list(settings)
 
 
+def _delta(settings: Mapping[str, str]) -> Tail:
+    from laminae.spark.lake.delta_commits import commit_list
+
+    return commit_list(settings)
+
+
 TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {
     "push": _push,
     "files": _files,
     "rate": _rate,
     "iceberg": _iceberg,
+    "delta": _delta,
 }
 
 

@@ -1,0 +1,56 @@
+"""A Delta table by its path: what is asked of it, and of delta-rs, which is loaded when it is first asked."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from laminae.errors import InvalidOption, NotAvailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalake import DeltaTable
+
+# It panics at most of them (1.6.6), which is no error that could be caught, and takes the last one for a slash.
+UNKNOWN = "[]^|\\"
+
+
+def table_path(options: Mapping[str, str], owner: str) -> str:
+    """The directory of the table, absolute."""
+    if "path" not in options:
+        raise InvalidOption(
+            option="path", owner=owner, problem="it is missing", advice="Give the directory of the Delta table."
+        )
+    path = options["path"]
+    if path.startswith("file:"):
+        path = unquote(urlsplit(path).path)
+    elif "://" in path:
+        raise NotAvailable(
+            feature=f"The table {path}",
+            problem=f"{owner} needs a directory of this machine's file system",
+            advice="Use a local or mounted directory.",
+        )
+    place = os.path.abspath(os.path.expanduser(path))
+    if found := [character for character in UNKNOWN if character in place]:
+        raise InvalidOption(
+            option="path",
+            owner=owner,
+            problem=f"delta-rs cannot open {place}, as its name has a {found[0]}",
+            advice="Move the table to a directory of another name.",
+        )
+    return place
+
+
+def opened(path: str, owner: str) -> DeltaTable:
+    """Raises what delta-rs raises: who asks knows what it means there."""
+    try:
+        from deltalake import DeltaTable
+    except ImportError as error:
+        raise NotAvailable(
+            feature=f"Delta for {owner}",
+            problem="deltalake is not installed",
+            advice="Install it: pip install 'laminae[delta]'.",
+        ) from error
+    return DeltaTable(path)

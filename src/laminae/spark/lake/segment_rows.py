@@ -1,0 +1,56 @@
+"""What a segment does to the table of a sink: rows that come, and for an upsert the keys whose former rows go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.engine.sinks import UPSERT
+from laminae.spark.delivery.modes import OWN, changes_of, mode_of, parts_of
+from laminae.spark.instants import microseconds_of
+from laminae.zset import CdcOperation
+from laminae.zset.changelog import OP
+
+if TYPE_CHECKING:
+    from laminae.catalog.model import SinkRecord
+    from laminae.spark.delivery.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRows:
+    """`gone` are keys that have no row any more, `key` their columns; None where rows are only added."""
+
+    rows: pa.Table
+    gone: pa.Table | None = None
+
+    @property
+    def key(self) -> list[str] | None:
+        return None if self.gone is None else list(self.gone.column_names)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows.num_rows and not (self.gone is not None and self.gone.num_rows)
+
+
+def segment_rows(segment: Segment, sink: SinkRecord) -> SegmentRows:
+    if mode_of(sink) != UPSERT:
+        parts = [pa.Table.from_batches([batch]) for batch in chain.from_iterable(parts_of(segment, sink))]
+        return SegmentRows(_storable(pa.concat_tables(parts, promote_options="default")))
+    changes = pa.Table.from_batches(changes_of(segment, sink))
+    comes = pc.not_equal(changes.column(OP), CdcOperation.DELETE.value)
+    rows = changes.drop_columns([name for name in OWN if name in changes.column_names])
+    return SegmentRows(_storable(rows.filter(comes)), rows.filter(pc.invert(comes)).select(segment.key or ()))
+
+
+def sink_key(sink: SinkRecord) -> str:
+    """Under which a table remembers a sink. One that is dropped and made again counts its epochs anew."""
+    return f"laminae.{sink.name}.{microseconds_of(sink.created_at)}"
+
+
+def _storable(rows: pa.Table) -> pa.Table:
+    """Without columns that have no type yet: there is nothing to store of them."""
+    return rows.drop_columns([field.name for field in rows.schema if pa.types.is_null(field.type)])

@@ -101,7 +101,9 @@ class TableLog(NumberedLog):
         (letters,) = refused_files(spark, [(entry, Refused(reasons[entry.item])) for entry in entries], table.current)
         return replace(found, records=found.records.unionByName(letters, allowMissingColumns=True))
 
-    def quick_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+    def quick_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None
+    ) -> QuickRows | None:
         return None
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:

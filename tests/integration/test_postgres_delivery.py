@@ -270,3 +270,14 @@ def test_options_that_name_nothing_are_refused(tmp_path, sink):
     variant = pa.schema([("customer", pa.string()), pa.field("v", VARIANT)])
     with pytest.raises(NotAvailable, match="Column v in sink shipped"):
         deliver_postgres(changes(tmp_path, [("+I", "a", None)], row=variant), sink(**MADE))
+
+
+def test_rows_of_a_replaced_view_go_in_the_transaction_that_brings_the_new_ones(tmp_path, sink, ask):
+    deliver_postgres(changes(tmp_path, [("+I", "a", 1), ("+I", None, 5)], epoch=7), sink(**MADE))
+    gone = replace(changes(tmp_path, [("-D", None, 5), ("-D", "a", 1)], epoch=8), holds=Holds.TAKEN_BACK)
+    row = pa.schema([("customer", pa.string()), ("most", pa.int64())])
+    came = changes(tmp_path, [("+I", "b", 3), ("+I", "a", 4)], epoch=8, row=row)
+    deliver_postgres(replace(came, former=gone), sink(**MADE))
+    assert ask("SELECT customer, n, most FROM totals ORDER BY customer") == [("a", None, 4), ("b", None, 3)]
+    deliver_postgres(replace(gone, epoch=9), sink(**MADE))
+    assert ask("SELECT customer FROM totals") == [("b",)]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Never
 
 from laminae import ddl
 from laminae.catalog.model import PendingState
-from laminae.catalog.updates import ResolvePending, SetViewState
+from laminae.catalog.updates import PutView, ResolvePending, SetViewState
 from laminae.engine import definitions
 from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.notices import notice_of
 from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
-from laminae.engine.sinks import plan_create_sink
+from laminae.engine.sinks import plan_create_sink, refuse_lost_sinks
 from laminae.errors import (
     ChangeNotPending,
     ConcurrentChange,
@@ -293,7 +293,11 @@ class Engine:
             self.readable(f"{schema}.{relation}" if schema else relation)
         definitions.refuse_cycle(statement.name, statement.query, views)
         has_refused = old is not None and self._catalog.refused(old.id) > 0
-        return definitions.plan_create_view(statement, sources, views, old, self._clock(), has_refused)
+        plan = definitions.plan_create_view(statement, sources, views, old, self._clock(), has_refused)
+        if old is not None:
+            puts = [update for update in plan.updates if isinstance(update, PutView)]
+            refuse_lost_sinks(puts, sources, views, self._catalog.sinks())
+        return plan
 
     def _create_sink(self, statement: ddl.CreateSink) -> Plan:
         if present := self._create(statement, ddl.ObjectKind.SINK):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from laminae.catalog import updates
 from laminae.catalog.location import find_home
 from laminae.engine.changelogs import KEYED, RETRACT, changelog_of
-from laminae.engine.definitions import view_plan
 from laminae.engine.options import SINK_OPTIONS, checked, option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name
+from laminae.engine.view_columns import view_plan
 from laminae.errors import InvalidOption
 from laminae.registry import RegistrySettings
 from laminae.views.append_only import retraction
@@ -35,6 +36,8 @@ REQUIRED: dict[tuple[str, str | None], tuple[str, ...]] = {
     ("kafka", AVRO): ("registry",),
 }
 """Options without which a connector, with a format where it matters, cannot write."""
+UNIQUE = ("postgres", "iceberg", "delta")
+"""Connectors whose table holds one row for each key, and keeps that key."""
 ROWS_ALONE = frozenset({("postgres", None), ("kafka", JSON), ("kafka", AVRO)})
 """Connectors, with a format where it matters, that hold rows by their key or one after the other, never changes."""
 
@@ -61,6 +64,43 @@ def plan_create_sink(
     put = updates.PutSink(statement.name, statement.relation, options, "creating", now)
     notes = (f"delivers {statement.relation}", f"mode {mode}")
     return Plan("create sink", statement.name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
+
+
+def refuse_lost_sinks(
+    puts: Sequence[updates.PutView],
+    sources: Sequence[SourceRecord],
+    views: Sequence[ViewRecord],
+    sinks: Sequence[SinkRecord],
+) -> None:
+    """InvalidOption when a sink of a view that is replaced could not go on with its successor.
+
+    Columns and types may be others: a sink takes the old rows back as they were and goes on with the new ones.
+    """
+    by_name = {put.name.casefold(): put for put in puts}
+    present = [_successor(view, by_name.get(view.name.casefold())) for view in views]
+    for sink in sinks:
+        if sink.relation.casefold() not in by_name:
+            continue
+        # One that adds rows has no mode on record.
+        mode = option(sink.options, "mode", SINK_OPTIONS) or APPEND
+        advice = "Drop the sink first and create it again in a new place, or make a view of another name."
+        if mode == APPEND and sink.progress:
+            problem = f"it cannot take back the rows that view {sink.relation} has given it"
+            raise _refusal(sink.name, APPEND, problem, advice)
+        sink_mode(sink.name, sink.relation, (*sink.options, ("mode", mode)), sources, present)
+        if mode == UPSERT and sink.progress and option(sink.options, "connector", SINK_OPTIONS) in UNIQUE:
+            keys = [_key(sink.relation, sources, each) for each in (views, present)]
+            if keys[0] != keys[1]:
+                raise _refusal(sink.name, UPSERT, f"its table knows rows by {', '.join(keys[0])}", advice)
+
+
+def _key(name: str, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> tuple[str, ...]:
+    view = _named(name, views)
+    return () if view is None else view_plan(view.name, view.query, sources, views).key or ()
+
+
+def _successor(view: ViewRecord, put: updates.PutView | None) -> ViewRecord:
+    return view if put is None else replace(view, query=put.query, emit=put.emit, written=put.written)
 
 
 def sink_mode(

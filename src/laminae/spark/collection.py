@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from laminae.engine.changelogs import is_keyed
 from laminae.engine.changes_collection import ChangesFacts, plan_changes_collection
 from laminae.engine.collection import GRACE, Removal, SourceFacts, Stored, plan_collection
+from laminae.engine.former_views import still_read
 from laminae.engine.view_order import CREATING, inputs_of
 from laminae.spark.logs import open_log
 from laminae.spark.logs.head import log_directory
@@ -117,7 +118,8 @@ def _unused_state(catalog: Catalog, storage: Storage, now: datetime) -> Iterator
     states = [*(view.state for view in catalog.views()), *(sink.state for sink in catalog.sinks())]
     if CREATING in states:
         return
-    alive = [manifest for owner in _owners(catalog) for manifest in _manifests(catalog, owner.id)]
+    owners = [*(owner.id for owner in _owners(catalog)), *still_read(catalog)]
+    alive = [manifest for owner_id in owners for manifest in _manifests(catalog, owner_id)]
     names = {str(owner.id): owner.name for owner in _owners(catalog)}
     for path in orphans(files.values(), alive, now, GRACE):
         owner_id = Path(path).parts[1]
@@ -147,9 +149,9 @@ def _places(log: SourceLog, epochs: Sequence[EpochRecord], savepoints: Sequence[
 
 def _dropped(catalog: Catalog, storage: Storage, now: datetime) -> Iterator[Removal]:
     stored = [each for each in _stored(storage.home, Path("sources")) if now - each.modified > GRACE]
-    there = {*(str(source.id) for source in catalog.sources()), *(str(view.id) for view in catalog.views())}
+    there = {*(source.id for source in catalog.sources()), *(view.id for view in catalog.views()), *still_read(catalog)}
     for each in stored:
-        if Path(each.path).name not in there:
+        if Path(each.path).name not in set(map(str, there)):
             yield Removal("dropped", Path(each.path).name, each.path, each.size)
 
 

@@ -16,10 +16,11 @@ from laminae.catalog.updates import SetSinkProgress
 from laminae.engine import faults
 from laminae.engine.changelogs import is_keyed, key_of, weighted_by
 from laminae.engine.definitions import view_plan
+from laminae.engine.former_views import delivered_before
 from laminae.engine.options import SINK_OPTIONS, option
 from laminae.engine.sinks import sink_mode
 from laminae.engine.view_order import LIVE, inputs_of
-from laminae.errors import ChangelogExpired, UnknownObject
+from laminae.errors import ChangelogExpired, LaminaeError, UnknownObject
 from laminae.spark.delivery import Outbox, Segment
 from laminae.spark.delivery.outbox import CREATING, REWINDING
 from laminae.spark.delivery.segment import Holds
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from laminae.catalog.model import SinkRecord
@@ -130,7 +132,7 @@ class Outlets:
         relation = self._relation(sink)
         if isinstance(relation, ViewRecord):
             found = self._changes_after(sink, relation, self._key(relation))
-            return self._with_former_rows_gone(spark, sink, relation, found)
+            return _with_former(self._former_rows_gone(spark, sink, relation), found)
         if is_keyed(relation):
             return self._changes_after(sink, relation, key_of(relation))
         return self._rows_after(sink, relation)
@@ -168,15 +170,26 @@ class Outlets:
             for each in advances
         ]
 
-    def _with_former_rows_gone(
-        self, spark: SparkSession, sink: SinkRecord, view: ViewRecord, found: list[Segment]
-    ) -> list[Segment]:
-        """The first changes of a view that took the place of another begin by taking the other's rows back."""
-        if not found:
-            return []
-        files = taken_back(spark.newSession(), self.catalog, self.storage, view, sink.progress)
-        first = found[0]
-        return [replace(first, parts=(*files, *(first.parts or ()))), *found[1:]] if files else found
+    def _former_rows_gone(self, spark: SparkSession, sink: SinkRecord, view: ViewRecord) -> Segment | None:
+        """What a sink has yet to take back because the view took the place of another: with its first epoch.
+
+        That may be one without any row, so that a view that stays empty empties its sinks.
+        """
+        begun = self.catalog.advances(view.id, sink.progress)
+        former = delivered_before(self.catalog, view, sink.progress) if begun else None
+        if former is None:
+            return None
+        at = (begun[0].epoch, view.created_at)
+        found = taken_back(spark.newSession(), self.catalog, self.storage, former, sink.progress, at)
+        return None if found is None else replace(found, key=self._former_key(former, view))
+
+    def _former_key(self, former: ViewRecord, view: ViewRecord) -> tuple[str, ...] | None:
+        sources, views = self.catalog.sources(), self.catalog.views()
+        try:
+            return view_plan(former.name, former.query, sources, views, former.written).key
+        except LaminaeError:
+            # What it read has changed since. A sink that knows rows by their key was let through with the same one.
+            return self._key(view)
 
     def _relation(self, sink: SinkRecord) -> SourceRecord | ViewRecord:
         found = self.catalog.source(sink.relation) or self.catalog.view(sink.relation)
@@ -195,3 +208,22 @@ class Outlets:
             assert below is not None  # it cannot be dropped while a view reads it
             relation = below
         return relation
+
+
+def _with_former(gone: Segment | None, found: list[Segment]) -> list[Segment]:
+    """The changes of a view behind what takes the rows of the one before it back.
+
+    In one epoch, and in one changelog where both have the same shape: a row that is there again is then an update.
+    """
+    if gone is None:
+        return found
+    if not found or found[0].epoch != gone.epoch:
+        return [gone, *found]
+    first, *rest = found
+    if _shape(gone) == _shape(first) and gone.key == first.key:
+        return [replace(first, parts=(*(gone.parts or ()), *(first.parts or ()))), *rest]
+    return [replace(first, former=gone), *rest]
+
+
+def _shape(segment: Segment) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in segment.schema]

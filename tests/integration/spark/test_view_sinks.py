@@ -13,6 +13,7 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from laminae.engine import faults
@@ -183,3 +184,114 @@ def test_a_replaced_view_takes_its_old_rows_back_from_its_sinks(orders, tmp_path
     assert {row: weight for row, weight in left.items() if weight} == {("a", 20): 1, ("b", 30): 1}
     last = {row["customer"]: (row["_op"], row["q"]) for row in lines(out, "net")}
     assert last == {"a": ("+U", 20), "b": ("+U", 30)}
+
+
+def put(db, query: str) -> None:
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS " + query)
+
+
+def left(out: Path, name: str) -> list[tuple]:
+    """What is there for a reader who adds the changes up: whole rows, whatever their columns are."""
+    rows: Counter[str] = Counter()
+    for row in lines(out, name):
+        data = {column: value for column, value in row.items() if not column.startswith("_")}
+        rows[json.dumps(data, sort_keys=True)] += row["_weight"]
+    return [(json.loads(row), weight) for row, weight in sorted(rows.items()) if weight]
+
+
+def test_a_view_that_is_replaced_by_an_empty_one_leaves_nothing_in_its_sinks(orders, tmp_path):
+    out = tmp_path / "out"
+    orders.sql(TOTALS)
+    create(orders, out, "every")
+    create(orders, out, "net", mode="upsert")
+    create(orders, out, "events", format="debezium-json")
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    put(orders, "SELECT customer, SUM(qty) AS q FROM orders WHERE qty > 100 GROUP BY customer")
+    orders.run()
+    assert left(out, "every") == []
+    assert sorted(told(out, "net"))[2:] == [("-D", "a", 1), ("-D", "b", 2)]
+    assert [event["op"] for event in lines(out, "events")] == ["c", "c", "d", "d"]
+    orders.run()
+    insert(orders, ("c", 101))
+    orders.run()
+    assert left(out, "every") == [({"customer": "c", "q": 101}, 1)]
+    assert told(out, "net")[4:] == [("+I", "c", 101)]
+    assert [sink.problem for sink in orders._catalog.sinks()] == [None] * 3
+
+
+def test_a_view_that_is_replaced_by_one_of_another_shape_is_followed_by_its_sinks(orders, tmp_path):
+    out = tmp_path / "out"
+    orders.sql(TOTALS)
+    create(orders, out, "every")
+    create(orders, out, "net", mode="upsert")
+    create(orders, out, "events", format="debezium-json")
+    create(orders, out, "kept", format="parquet")
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    # A column that is gone, one that is new, and one of another type that the old values do not fit.
+    put(orders, "SELECT COUNT(*) AS customer, qty % 2 AS odd, MAX(customer) AS q FROM orders GROUP BY odd")
+    orders.run()
+    assert [sink.problem for sink in orders._catalog.sinks()] == [None] * 4
+    now = [({"customer": 1, "odd": 0, "q": "b"}, 1), ({"customer": 1, "odd": 1, "q": "a"}, 1)]
+    assert left(out, "every") == now
+    assert sorted((row["_op"], row["customer"]) for row in lines(out, "net")[2:]) == sorted(
+        [("-D", "a"), ("-D", "b"), ("+I", 1), ("+I", 1)], key=str
+    )
+    events = lines(out, "events")
+    assert [event["op"] for event in events] == ["c", "c", "d", "d", "c", "c"]
+    assert [event["source"]["sequence"] for event in events[2:]] == [0, 1, 2, 3]
+    assert events[2]["before"] == {"customer": "a", "q": 1}
+    files = sorted((out / "kept").glob("*.parquet"))
+    assert pq.read_schema(files[-1]).names[4:] == ["customer", "odd", "q"]
+    gone = [file for file in files if set(pq.read_table(file).column("_op").to_pylist()) == {"-D"}]
+    assert [pq.read_schema(file).names[4:] for file in gone] == [["customer", "q"]]
+
+
+def test_the_rows_of_a_replaced_view_are_taken_back_when_its_changes_are_not_kept_any_more(orders, tmp_path):
+    out = tmp_path / "out"
+    orders.sql(TOTALS)
+    create(orders, out, "every")
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    insert(orders, ("a", 4))
+    orders.run()
+    orders.sql("SET changelog_retention = '0 seconds'")
+    assert "changes" in {removal.kind for removal in orders.gc()}
+    orders.sql(TOTALS.replace("CREATE", "CREATE OR REPLACE").replace("SUM(qty)", "MAX(qty)"))
+    orders.run()
+    assert left(out, "every") == [({"customer": "a", "q": 4}, 1), ({"customer": "b", "q": 2}, 1)]
+
+
+def test_a_collection_leaves_a_replaced_view_to_the_sinks_that_have_yet_to_take_it_back(orders, tmp_path):
+    out, home = tmp_path / "out", Path(orders.home)
+    orders.sql(TOTALS)
+    create(orders, out, "every")
+    insert(orders, ("a", 1), ("b", 2))
+    orders.run()
+    former = home / "sources" / str(orders._catalog.view("totals").id)
+    orders.sql(TOTALS.replace("CREATE", "CREATE OR REPLACE").replace("SUM(qty)", "SUM(qty) * 10"))
+    long_ago = time.time() - 86_400
+    for path in home.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+    orders.gc()
+    assert former.exists()
+    orders.run()
+    assert left(out, "every") == [({"customer": "a", "q": 10}, 1), ({"customer": "b", "q": 20}, 1)]
+    for path in home.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+    orders.gc()
+    assert not former.exists()
+
+
+def test_rows_with_maps_of_a_replaced_view_are_taken_back(db, tmp_path):
+    out = tmp_path / "out"
+    db.sql("CREATE SOURCE tagged (id INT, tags MAP<STRING, INT>, inner_tags ARRAY<STRUCT<m: MAP<STRING, INT>>>)")
+    db.sql("CREATE MATERIALIZED VIEW totals AS SELECT * FROM tagged")
+    create(db, out, "every")
+    db.insert("tagged", [{"id": 1, "tags": {"a": 1}, "inner_tags": [{"m": {"x": 1}}]}, {"id": 2, "tags": None}])
+    db.run()
+    put(db, "SELECT id FROM tagged")
+    db.run()
+    assert [sink.problem for sink in db._catalog.sinks()] == [None]
+    assert left(out, "every") == [({"id": 1}, 1), ({"id": 2}, 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laminae as lm
+from laminae.catalog.updates import SetSinkProgress
 from laminae.errors import InvalidOption, SecretInOption
 
 ORDERS = "CREATE SOURCE orders (id BIGINT, customer STRING, amount INT, ts TIMESTAMP)"
@@ -132,3 +133,45 @@ def test_a_topic_needs_what_it_is_written_with(db, given, named):
     with pytest.raises(InvalidOption) as told:
         db.sql(f"CREATE SINK k FROM totals WITH (connector = 'kafka', {given})")
     assert told.value.params["option"] == named
+
+
+def test_a_view_is_not_replaced_by_one_that_a_sink_of_it_could_not_take(db):
+    create(db, "totals", "upsert")
+    with pytest.raises(InvalidOption, match="no columns of view totals identify"):
+        db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT amount AS n FROM orders")
+    assert db._catalog.view("totals").query == VIEWS["totals"]
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT amount, MAX(id) AS n FROM orders GROUP BY amount")
+
+
+def test_a_view_is_not_replaced_under_another_whose_sink_could_not_take_what_it_becomes(db):
+    create(db, "above_large", "append")
+    query = "SELECT customer AS id, COUNT(*) AS n FROM orders GROUP BY customer"
+    with pytest.raises(InvalidOption, match="view above_large takes rows back"):
+        db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW large AS {query}")
+
+
+def test_a_view_whose_rows_were_appended_somewhere_is_not_replaced(db):
+    create(db, "large", "append")
+    again = f"CREATE OR REPLACE MATERIALIZED VIEW large AS {VIEWS['large']} AND id > 1"
+    db.sql(again)
+    db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
+    with pytest.raises(InvalidOption, match="cannot take back the rows that view large has given it"):
+        db.sql(again)
+
+
+@pytest.mark.parametrize("made", [TABLE, TOPIC])
+def test_rows_that_were_added_to_a_table_or_a_topic_are_not_taken_back_either(db, made):
+    db.sql(f"CREATE SINK k FROM large WITH ({made})")
+    db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
+    with pytest.raises(InvalidOption, match="cannot take back"):
+        db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW large AS {VIEWS['large']} AND id > 1")
+
+
+def test_a_table_that_knows_rows_by_a_key_keeps_it(db):
+    db.sql(f"CREATE SINK k FROM totals WITH ({TABLE})")
+    put = "CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT "
+    db.sql(f"{put} customer, MAX(id) AS n, MIN(id) AS least FROM orders GROUP BY customer")
+    db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
+    db.sql(f"{put} customer, MAX(id) AS n FROM orders GROUP BY customer")
+    with pytest.raises(InvalidOption, match="its table knows rows by customer"):
+        db.sql(f"{put} amount, MAX(id) AS n FROM orders GROUP BY amount")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -175,3 +176,17 @@ def test_a_column_that_avro_has_no_name_for_is_named(tmp_path, monkeypatch):
     odd = pa.schema([("customer", pa.string()), ("a b", pa.int64())])
     with pytest.raises(NoAvroForm, match="a b"):
         messages_of(changes(tmp_path, CHANGES, row=odd), sink("avro"))
+
+
+def test_rows_of_a_replaced_view_are_tombstones_under_the_keys_they_had(tmp_path):
+    gone = replace(changes(tmp_path, [("-D", "a", 1)]), holds=Holds.TAKEN_BACK)
+    row = pa.schema([("n", pa.int64()), ("most", pa.int64())])
+    came = changes(tmp_path, [("+I", 5, 2)], row=row, key=("n",))
+    found = pairs(messages_of(replace(came, former=gone), sink()))
+    assert found == [({"customer": "a"}, None), ({"n": 5}, {"n": 5, "most": 2})]
+    plain = sink("debezium-json", "changelog", **{"debezium.tombstones": "false"})
+    events = pairs(messages_of(replace(came, former=gone), plain))
+    assert [(key, event["op"], event["source"]["sequence"]) for key, event in events] == [
+        ({"customer": "a"}, "d", 0),
+        ({"n": 5}, "c", 1),
+    ]

@@ -30,6 +30,11 @@ def deliver_console(segment: Segment, sink: SinkRecord) -> None:
     """Rows as a table, or as lines where the sink has a format of lines."""
     # Made here: standard output may be another one at each epoch.
     console = Console()
+    for shape in segment.shapes():
+        _deliver(console, shape, sink)
+
+
+def _deliver(console: Console, segment: Segment, sink: SinkRecord) -> None:
     kind = option(sink.options, "format", SINK_OPTIONS)
     if kind == "debezium-json":
         texts = list(event_lines(segment, sink))

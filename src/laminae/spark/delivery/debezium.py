@@ -40,18 +40,19 @@ def event_messages(segment: Segment, sink: SinkRecord, tombstones: bool = False)
     source = CdcSource(sink.relation, DATABASE, sink.relation, None, origin)
     nulls = cast("Nulls", option(sink.options, "debezium.nulls", SINK_OPTIONS))
     number = 0
-    for table in with_whole_updates(changes_of(segment, sink)):
-        found = encode_changelog(
-            table.drop_columns([EPOCH]),
-            source,
-            key=segment.key or (),
-            nulls=nulls,
-            tombstones=tombstones,
-            snapshot=is_snapshot,
-            first_sequence=number,
-        )
-        yield found
-        number += len(found.values) - found.values.null_count
+    for shape in segment.shapes():
+        for table in with_whole_updates(changes_of(shape, sink)):
+            found = encode_changelog(
+                table.drop_columns([EPOCH]),
+                source,
+                key=shape.key or (),
+                nulls=nulls,
+                tombstones=tombstones,
+                snapshot=is_snapshot,
+                first_sequence=number,
+            )
+            yield found
+            number += len(found.values) - found.values.null_count
 
 
 def with_whole_updates(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -38,11 +38,15 @@ def mode_of(sink: SinkRecord) -> str:
 
 def is_as_stored(segment: Segment, sink: SinkRecord) -> bool:
     """Whether the sink takes the files of the segment as they are."""
-    return mode_of(sink) == APPEND and segment.holds is not Holds.CHANGES and segment.weighted_by is None
+    return mode_of(sink) == APPEND and not segment.has_changes and segment.weighted_by is None
 
 
 def parts_of(segment: Segment, sink: SinkRecord) -> list[Iterator[pa.RecordBatch]]:
     """What the sink writes of the segment, part by part. Each has at least one batch, be it empty."""
+    return [part for shape in segment.shapes() for part in _parts(shape, sink)]
+
+
+def _parts(segment: Segment, sink: SinkRecord) -> list[Iterator[pa.RecordBatch]]:
     mode = mode_of(sink)
     if mode == UPSERT and segment.holds is Holds.CHANGES:
         return [_net_changes(segment)]
@@ -52,7 +56,7 @@ def parts_of(segment: Segment, sink: SinkRecord) -> list[Iterator[pa.RecordBatch
 
 
 def changes_of(segment: Segment, sink: SinkRecord) -> Iterator[pa.RecordBatch]:
-    """The same as changes whatever the mode is, one after the other."""
+    """The changes of one shape, whatever the mode is, one after the other."""
     if mode_of(sink) == UPSERT and segment.holds is Holds.CHANGES:
         yield from _net_changes(segment)
         return
@@ -72,7 +76,7 @@ def changes_in(segment: Segment, file: str) -> Iterator[pa.RecordBatch]:
             TIMESTAMP: pa.repeat(pa.scalar(segment.time, pa.timestamp("us", tz="UTC")), size),
         }
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if segment.holds is Holds.CHANGES:
+        if segment.has_changes:
             own |= {name: found[name] for name in (OP, WEIGHT, TIMESTAMP)}
         elif segment.weighted_by is not None:
             own |= {name: found[name] for name in (OP, WEIGHT)}
@@ -101,7 +105,7 @@ def _net_changes(segment: Segment) -> Iterator[pa.RecordBatch]:
 
 def _rows(segment: Segment, file: str, sink: SinkRecord) -> Iterator[pa.RecordBatch]:
     for batch in _stored(segment, file):
-        if segment.holds is not Holds.CHANGES:
+        if not segment.has_changes:
             yield batch
             continue
         weights = np.asarray(batch.column(WEIGHT))

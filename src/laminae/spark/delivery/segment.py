@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ class Holds(Enum):
     ROWS = "rows that the epoch added"
     SNAPSHOT = "the rows that are there after the epoch"
     CHANGES = "a changelog, with its own columns in front"
+    TAKEN_BACK = "a changelog that takes back every row of a view that was replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Segment:
 
     Its files are all of the directory, or these `parts` alone where others lie beside them. `time` is that of rows
     that bring none along, `key` the columns that identify a row, if any do. `weighted_by` is there for a source that
-    takes rows back, and says what each does. Without `shows_old` the old rows of updates are not delivered.
+    takes rows back, and says what each does. Without `shows_old` the old rows of updates are not delivered. `former` is
+    what comes first in the same epoch, in the shape that a replaced view had.
     """
 
     epoch: int
@@ -44,6 +46,15 @@ class Segment:
     key: tuple[str, ...] | None = None
     weighted_by: WeightedBy | None = None
     shows_old: bool = True
+    former: Segment | None = None
+
+    @property
+    def has_changes(self) -> bool:
+        return self.holds in (Holds.CHANGES, Holds.TAKEN_BACK)
+
+    def shapes(self) -> tuple[Segment, ...]:
+        """What is delivered one behind the other, each with columns of its own."""
+        return (self,) if self.former is None else (self.former, replace(self, former=None))
 
     def files(self) -> list[str]:
         """In one order, so that the number of each part is the same at every delivery: as listed, else by name."""

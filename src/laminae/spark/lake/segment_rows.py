@@ -40,10 +40,25 @@ def segment_rows(segment: Segment, sink: SinkRecord) -> SegmentRows:
     if mode_of(sink) != UPSERT:
         parts = [pa.Table.from_batches([batch]) for batch in chain.from_iterable(parts_of(segment, sink))]
         return SegmentRows(_storable(pa.concat_tables(parts, promote_options="default")))
+    *former, last = (_upserted(shape, sink, list(segment.key or ())) for shape in segment.shapes())
+    return _behind(former[0], last) if former else last
+
+
+def _upserted(segment: Segment, sink: SinkRecord, key: list[str]) -> SegmentRows:
     changes = pa.Table.from_batches(changes_of(segment, sink))
     comes = pc.not_equal(changes.column(OP), CdcOperation.DELETE.value)
     rows = changes.drop_columns([name for name in OWN if name in changes.column_names])
-    return SegmentRows(_storable(rows.filter(comes)), rows.filter(pc.invert(comes)).select(segment.key or ()))
+    return SegmentRows(_storable(rows.filter(comes)), rows.filter(pc.invert(comes)).select(key))
+
+
+def _behind(former: SegmentRows, last: SegmentRows) -> SegmentRows:
+    """The rows of a view that was replaced go, but for those whose key has a row again: that takes its place."""
+    assert former.gone is not None  # both have the key
+    assert last.gone is not None
+    there = {tuple(row.values()) for row in last.rows.select(former.gone.column_names).to_pylist()}
+    stays_gone = [tuple(row.values()) not in there for row in former.gone.to_pylist()]
+    gone = former.gone.filter(pa.array(stays_gone, pa.bool_())).cast(last.gone.schema)
+    return SegmentRows(last.rows, pa.concat_tables([last.gone, gone]))
 
 
 def sink_key(sink: SinkRecord) -> str:

@@ -12,14 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
-from laminae.catalog.updates import AdoptState, NextEpoch, SetViewState
+from laminae.catalog.updates import AdoptState, AdvanceOwner, NextEpoch, SetViewState
 from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
 from laminae.errors import CatalogUnavailable, ConcurrentChange, LaminaeError, LeaseLost, QueryFailed
 from laminae.spark.instants import microseconds_of
-from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of
+from laminae.spark.types import arrow_schema
+from laminae.spark.views.events import OWN
+from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of, table_of
 from laminae.spark.views.run import ViewRunner, is_of_the_query, with_weight
 from laminae.spark.views.tables import view_table
 from laminae.spark.views.tree import view_state
@@ -81,6 +84,7 @@ class Advancer:
             with self.between_epochs(source.id):
                 now = self.catalog.view(view.name)
                 if now is not None and now.id == view.id and now.state == view.state and self._is_ready(now):
+                    self._begin(spark, now)
                     self._step(spark, now, self.catalog.last_epoch(), LIVE)
         except (CatalogUnavailable, LeaseLost):
             raise
@@ -114,6 +118,17 @@ class Advancer:
         done = SetViewState(view.id, state, None, until, if_there=True)
         self._commit([NextEpoch(), *outcome.updates, done])
         faults.reach("view advanced")
+
+    def _begin(self, spark: SparkSession, view: ViewRecord) -> None:
+        """An epoch for a view that has replaced another and has nothing to say yet: in it sinks take back what they
+        were given of the other.
+        """
+        if self.catalog.last_advance(view.id) or self.catalog.replaced(view.id) is None:
+            return
+        rows = table_of(spark, self.catalog, self.storage, view, view.applied)
+        schema = arrow_schema(StructType([*OWN.fields, *rows.schema.fields]))
+        own = AdvanceOwner(view.id, view.name, expected=0, manifests=(), files=(), rows=0, schema=schema)
+        self._commit([NextEpoch(), own])
 
     def _adopted(self, spark: SparkSession, view: ViewRecord, former: int) -> ViewRecord:
         """The view, with the state of the one that it replaced if that can be; else it begins from nothing.

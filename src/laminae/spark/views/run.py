@@ -148,7 +148,7 @@ class ViewRunner:
         views: Sequence[ViewRecord],
         until: int | None = None,
     ) -> ViewState:
-        plan = view_plan(view.name, view.query, sources, views)
+        plan = view_plan(view.name, view.query, sources, views, view.written)
         manifests = self.catalog.manifests(view.id, until)
         found = view_state(view.id, view.name, plan, self.catalog.last_advance(view.id), manifests)
         strategy = strategy_of(view.emit)

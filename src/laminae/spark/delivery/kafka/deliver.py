@@ -9,6 +9,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 
@@ -35,7 +36,6 @@ from laminae.spark.kafka.settings import client_settings, servers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from laminae.catalog.model import SinkRecord
@@ -71,7 +71,8 @@ def messages_of(segment: Segment, sink: SinkRecord) -> pa.Table:
     kind = format_of(sink.options)
     if kind == DEBEZIUM_JSON:
         return event_table(segment, sink)
-    return row_messages(segment, sink, avro_rows(segment, sink) if kind == AVRO else JSON_ROWS)
+    shapes = [(shape, avro_rows(shape, sink) if kind == AVRO else JSON_ROWS) for shape in segment.shapes()]
+    return pa.concat_tables([row_messages(shape, sink, encoders) for shape, encoders in shapes])
 
 
 @contextmanager

@@ -46,7 +46,8 @@ def deliver(segment: Segment, sink: SinkRecord, parameters: dict[str, Any]) -> N
         if mode_of(sink) == APPEND:
             _append(connection, table, segment, sink)
         else:
-            _merge(connection, table, segment, sink)
+            for shape in segment.shapes():
+                _merge(connection, table, shape, sink)
         progress.record(segment.epoch)
     faults.reach("transaction committed")
 
@@ -79,6 +80,7 @@ def _merge(connection: Connection, table: Table, segment: Segment, sink: SinkRec
     if has_null_keys:
         connection.execute(statements.deletion_of_null_keys(table, key))
     connection.execute(statements.merging(table, names, key))
+    connection.execute(statements.unstaging())
     faults.reach("rows merged")
 
 

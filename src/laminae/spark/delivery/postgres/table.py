@@ -82,6 +82,11 @@ def staging(table: Table, names: Sequence[str]) -> sql.Composed:
     )
 
 
+def unstaging() -> sql.Composed:
+    """One epoch may stage twice: rows of a view that was replaced have columns of their own."""
+    return sql.SQL("DROP TABLE {}").format(STAGED)
+
+
 def copying(names: Sequence[str], table: Table | None = None) -> sql.Composed:
     """Into the staged rows, or at once into the table."""
     if table is not None:

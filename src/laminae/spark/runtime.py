@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.location import find_home
 from laminae.catalog.model import SourceRecord, ViewRecord
+from laminae.engine.added_columns import added_defaults
 from laminae.engine.changelogs import is_keyed
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
@@ -26,7 +27,7 @@ from laminae.spark.session import spark_session
 from laminae.spark.storage import Storage
 from laminae.spark.tables import source_table
 from laminae.spark.types import arrow_schema
-from laminae.spark.views.events import added_later, changes_schema, kept_changes, relation_events
+from laminae.spark.views.events import changes_schema, kept_changes, relation_events
 from laminae.spark.views.late import late_rows
 from laminae.spark.views.reading import changelog, table_of
 from laminae.spark.views.refused import all_dead_letters
@@ -134,7 +135,8 @@ class Runtime:
             return relation_events(self.spark, self.catalog, self.storage, relation, since)
         advances = kept_changes(self.catalog, relation, since)
         if known := self.catalog.advances(relation.id):
-            return _shown(relation, changelog(self.storage, advances, known[-1].schema, added_later(relation)))
+            added = added_defaults(relation, self.catalog.sources(), self.catalog.views())
+            return _shown(relation, changelog(self.storage, advances, known[-1].schema, added))
         if isinstance(relation, ViewRecord) and relation.state != LIVE:
             problem = relation.problem or "it is being filled"
             raise ViewNotReady(view=relation.name, state=relation.state, problem=problem)

@@ -108,6 +108,46 @@ def test_changes_add_up_to_the_table_when_a_column_with_a_default_was_added(db: 
         assert +net == Counter({(1, 2, 5): 1, (2, 1, 5): 1})
 
 
+def test_changes_of_views_that_show_every_column_have_the_default_of_one_that_was_added(db: lm.Database) -> None:
+    db.sql("CREATE SOURCE u (k INT NOT NULL, a INT, PRIMARY KEY (k)) WITH (changelog = 'upsert')")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM u WHERE a > 0")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM v WHERE k < 10")
+    db.insert("u", [{"k": 1, "a": 1}, {"k": 2, "a": 1}])
+    db.run()
+    db.sql("ALTER SOURCE u ADD COLUMN c INT DEFAULT 5")
+    db.insert("u", [{"k": 1, "a": 2, "c": 5}])
+    db.run()
+    queries = ("SELECT _weight, k, a, c FROM CHANGES OF v", "SELECT _weight, k, a, c FROM CHANGES OF w")
+    for changes in (*map(db.sql, queries), db.changes("v"), db.changes("w")):
+        net: Counter[tuple[int, int, int]] = Counter()
+        for row in changes.arrow().to_pylist():
+            net[row["k"], row["a"], row["c"]] += row["_weight"]
+        assert {row: weight for row, weight in net.items() if weight} == {(1, 2, 5): 1, (2, 1, 5): 1}
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM u", "SELECT * FROM v"])
+def test_a_view_that_catches_up_reads_the_default_of_a_column_that_was_added_meanwhile(
+    db: lm.Database, query: str
+) -> None:
+    db.sql("CREATE SOURCE u (k INT NOT NULL, a INT, PRIMARY KEY (k)) WITH (changelog = 'upsert')")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM u")
+    db.sql("CREATE MATERIALIZED VIEW w AS " + query)
+    db.insert("u", [{"k": 1, "a": 1}])
+    db.run()
+    w = db._catalog.view("w")
+    db._catalog.commit([SetViewState(w.id, "failed", "for a test", db._catalog.last_epoch())])
+    db.insert("u", [{"k": 2, "a": 1}])
+    db.run()
+    db.sql("ALTER SOURCE u ADD COLUMN c INT DEFAULT 5")
+    db.sql("ALTER MATERIALIZED VIEW w RESUME")
+    db.run()
+    assert rows(db, "SELECT * FROM w") == [(1, 1, 5), (2, 1, 5)]
+    net: Counter[tuple[int, int, int]] = Counter()
+    for row in db.changes("w").arrow().to_pylist():
+        net[row["k"], row["a"], row["c"]] += row["_weight"]
+    assert net == Counter({(1, 1, 5): 1, (2, 1, 5): 1})
+
+
 def test_changes_from_before_a_rename_are_refused_with_the_epoch_to_begin_at(db: lm.Database) -> None:
     db.sql("CREATE SOURCE u (k INT NOT NULL, a INT, PRIMARY KEY (k)) WITH (changelog = 'upsert')")
     db.insert("u", [{"k": 1, "a": 1}])

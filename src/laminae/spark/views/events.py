@@ -6,10 +6,8 @@ A view and a source with a table by key have a changelog. Any other source is re
 from __future__ import annotations
 
 from functools import reduce
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
@@ -17,19 +15,16 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 from laminae.catalog.model import SourceRecord
 from laminae.engine.changelogs import is_keyed
 from laminae.errors import ChangelogExpired, QueryFailed
-from laminae.schema.column import columns_of
-from laminae.schema.defaults import default_scalar
-from laminae.spark.literals import literal_sql, type_sql
-from laminae.spark.logs.numbered import literal_path
 from laminae.spark.tables import source_changes
-from laminae.spark.types import spark_schema, spark_type
+from laminae.spark.types import spark_schema
+from laminae.spark.views.changelog_files import FILE, changes_under
 from laminae.spark.views.reading import EPOCH, relation_table
 from laminae.spark.views.tasks import TIMESTAMP
 from laminae.views.kernels.changelog import OP, WEIGHT
 from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from laminae.spark.storage import Storage
 
 OWN = StructType().add(OP, StringType()).add(WEIGHT, LongType()).add(TIMESTAMP, TimestampType())
-FILE = "_file"
 
 
 def kept_changes(catalog: Catalog, relation: SourceRecord | ViewRecord, since: int) -> tuple[AdvanceRecord, ...]:
@@ -83,41 +77,8 @@ def relation_events(
     # The names of files are used once, so that of an epoch's file says the epoch.
     named = [(file.rpartition("/")[2], each.epoch) for each in advances for file in each.files]
     epochs = spark.createDataFrame(named, f"{FILE} STRING, {EPOCH} BIGINT")
-    alike = groupby(advances, lambda each: each.schema.names)
-    rows = reduce(DataFrame.unionAll, [_under(spark, storage, list(found), schema, relation) for _, found in alike])
+    rows = changes_under(spark, catalog, storage, relation, advances, schema)
     return rows.join(F.broadcast(epochs), FILE).select(EPOCH, *map(quoted, _in_order(spark_schema(schema))))
-
-
-def _under(
-    spark: SparkSession,
-    storage: Storage,
-    advances: Sequence[AdvanceRecord],
-    schema: pa.Schema,
-    relation: SourceRecord | ViewRecord,
-) -> DataFrame:
-    """Changes of epochs that had the same columns, under the newest schema: what was added later has its default."""
-    there = [field for field in schema if field.name in advances[-1].schema.names]
-    paths = [literal_path(storage.path(file)) for each in advances for file in each.files]
-    rows = spark.read.schema(spark_schema(pa.schema(there))).parquet(*paths)
-    filled = added_later(relation)
-    columns = [
-        F.col(quoted(field.name)) if field in there else F.expr(_filling(field, filled)).alias(field.name)
-        for field in schema
-    ]
-    return rows.select(*columns, F.col("_metadata.file_name").alias(FILE))
-
-
-def added_later(relation: SourceRecord | ViewRecord) -> Mapping[str, pa.Scalar]:
-    """What rows from before a column was added have in it, where it is not NULL."""
-    if not isinstance(relation, SourceRecord):
-        return {}
-    nodes = columns_of(relation.schema)
-    return {node.name: default_scalar(node.default, node.type, node.name) for node in nodes if node.default is not None}
-
-
-def _filling(field: pa.Field, filled: Mapping[str, pa.Scalar]) -> str:
-    value = filled[field.name].as_py() if field.name in filled else None
-    return f"CAST({literal_sql(value, field.type)} AS {type_sql(spark_type(field.type))})"
 
 
 def _read_again(spark: SparkSession, catalog: Catalog, storage: Storage, source: SourceRecord, since: int) -> DataFrame:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.view_order import LIVE
 from laminae.errors import QueryFailed, ViewNotReady
-from laminae.spark.logs.numbered import literal_path
 from laminae.spark.tables import source_changes, source_table
-from laminae.spark.types import spark_schema
+from laminae.spark.types import arrow_schema
+from laminae.spark.views.changelog_files import changes_under
 from laminae.spark.views.run import ViewRunner, with_weight
 from laminae.spark.views.tables import held_rows, view_table
 from laminae.spark.views.tasks import TIMESTAMP
@@ -20,6 +20,7 @@ from laminae.spark.views.tree import NEVER, WINDOW_END
 from laminae.views.emission import Kind
 from laminae.views.kernels.changelog import OP, WEIGHT
 from laminae.views.operators import reads_in
+from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,19 +108,17 @@ def relation_changes(
     assert owner is not None  # a view cannot be dropped while another reads it
     advances = catalog.advances(owner.id, since, until)
     wanted = relation_table(spark, catalog, storage, name, until).schema
-    files = [str(storage.home / file) for advance in advances for file in advance.files]
-    if not files:
+    kept = [advance for advance in advances if advance.files]
+    if not kept:
         return with_weight(spark.createDataFrame([], wanted))
     own = {OP, WEIGHT, TIMESTAMP, *wanted.names}
     if gone := [column for advance in advances for column in advance.schema.names if column not in own]:
         # By names alone the old changes would have NULL in the renamed column.
         told = f"column {gone[0]} of {name} was renamed after epoch {since}: CREATE OR REPLACE the view that reads it"
         raise QueryFailed(problem=told)
-    return _changes(spark, files, advances[-1].schema).select(*wanted.names, WEIGHT)
-
-
-def _changes(spark: SparkSession, files: Iterable[str], schema: pa.Schema) -> DataFrame:
-    return spark.read.schema(spark_schema(schema)).parquet(*map(literal_path, files))
+    schema = pa.schema([*arrow_schema(wanted), pa.field(WEIGHT, pa.int64())])
+    rows = changes_under(spark, catalog, storage, owner, kept, schema)
+    return rows.select(*map(quoted, wanted.names), WEIGHT)
 
 
 def changelog(

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from laminae.errors import QueryFailed
 from laminae.secrets import masked
+from laminae.views.dependencies import tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def run_query(query: exp.Query, relations: Mapping[tuple[str, str], pa.Table]) -
     """The answer as an Arrow table. Every table of `query` must be a key of `relations`."""
     names = {key: f"relation_{i}" for i, key in enumerate(relations)}
     try:
-        text = query.transform(_renamed, names).sql(dialect="duckdb")
+        text = _renamed(query, names).sql(dialect="duckdb")
         with _database().cursor() as cursor:
             for key, table in relations.items():
                 cursor.register(names[key], table)
@@ -53,9 +54,9 @@ def _database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _renamed(node: exp.Expr, names: Mapping[tuple[str, str], str]) -> exp.Expr:
-    if isinstance(node, exp.Table) and (node.db, node.name) in names:
-        alias = node.alias or node.name
-        plain = exp.to_table(names[node.db, node.name])
-        return exp.alias_(plain, alias, table=True)
-    return node
+def _renamed(query: exp.Query, names: Mapping[tuple[str, str], str]) -> exp.Query:
+    renamed = query.copy()
+    for table in tables_of(renamed):
+        plain = exp.to_table(names[table.db, table.name])
+        table.replace(exp.alias_(plain, table.alias or table.name, table=True))
+    return renamed

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from sqlglot import exp
 
 from laminae.errors import QueryFailed
+from laminae.views.dependencies import tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ def run_query(spark: SparkSession, query: exp.Query, relations: Mapping[tuple[st
     try:
         for key, frame in relations.items():
             frame.createOrReplaceTempView(views[key])
-        return spark.sql(query.transform(_renamed, views).sql(dialect="spark"))
+        return spark.sql(_renamed(query, views).sql(dialect="spark"))
     except PySparkException as problem:
         raise QueryFailed(problem=str(problem).split("\n")[0]) from problem
     finally:
@@ -33,7 +34,10 @@ def run_query(spark: SparkSession, query: exp.Query, relations: Mapping[tuple[st
             spark.catalog.dropTempView(view)
 
 
-def _renamed(node: exp.Expr, views: Mapping[tuple[str, str], str]) -> exp.Expr:
-    if isinstance(node, exp.Table) and (node.db, node.name) in views:
-        return exp.alias_(exp.to_table(views[node.db, node.name]), node.alias or node.name, table=True)
-    return node
+def _renamed(query: exp.Query, views: Mapping[tuple[str, str], str]) -> exp.Query:
+    """The query over our names; a common table expression keeps its own, also where it has that of a relation."""
+    renamed = query.copy()
+    for table in tables_of(renamed):
+        plain = exp.to_table(views[table.db, table.name])
+        table.replace(exp.alias_(plain, table.alias or table.name, table=True))
+    return renamed

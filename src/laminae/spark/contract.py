@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
+    from laminae.errors import LaminaeError
     from laminae.spark.template import Template
+
+    OnProblem = Callable[[LaminaeError], None]
 
 RAW_SCHEMA = "key BINARY, value BINARY, partition STRING, offset BIGINT, item BIGINT, timestamp TIMESTAMP, version INT"
 """A raw record: its bytes, where it stands (`item` counts the log's files or ticks), and its stamp if it has one.
@@ -113,8 +116,11 @@ class SourceLog(Protocol):
         """What is said outside about the schema of this range, None where nobody keeps one or nothing changed."""
         ...
 
-    def stream(self, spark: SparkSession) -> DataFrame:
-        """A streaming DataFrame whose offsets drive the epochs; its rows are never read."""
+    def stream(self, spark: SparkSession, on_problem: OnProblem | None = None) -> DataFrame:
+        """A streaming DataFrame whose offsets drive the epochs; its rows are never read.
+
+        `on_problem` is told in our words what ends it.
+        """
         ...
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:

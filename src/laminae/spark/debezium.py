@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
-    from laminae.spark.contract import LogRange, Outside, QuickRows
+    from laminae.spark.contract import LogRange, OnProblem, Outside, QuickRows
     from laminae.spark.logs.numbered import NumberedLog
 
 EVENT = "_event"
@@ -67,8 +67,8 @@ class DebeziumLog:
     def outside(self, span: LogRange) -> Outside | None:
         return self.inner.outside(span)
 
-    def stream(self, spark: SparkSession) -> DataFrame:
-        return self.inner.stream(spark)
+    def stream(self, spark: SparkSession, on_problem: OnProblem | None = None) -> DataFrame:
+        return self.inner.stream(spark, on_problem)
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         found = self._decoded(self.inner.read(spark, span), table)

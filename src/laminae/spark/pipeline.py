@@ -292,7 +292,7 @@ class Pipeline:
             return
         # Unique among all homes of the session: Spark refuses a second query of one name.
         name = f"laminae-{source.name}-{uuid.uuid4().hex[:8]}"
-        writer: DataStreamWriter = stream.log.stream(self.spark).writeStream.queryName(name)
+        writer: DataStreamWriter = stream.log.stream(self.spark, stream.stopped_by).writeStream.queryName(name)
         writer = writer.option("checkpointLocation", checkpoint).foreachBatch(self._body(stream))
         when = {"availableNow": True} if self.interval is None else {"processingTime": self.interval}
         stream.query = writer.trigger(**when).start()

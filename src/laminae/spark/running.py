@@ -62,6 +62,9 @@ class SourceStream:
     def run_id(self) -> str | None:
         return None if self.query is None else str(self.query.runId)
 
+    def stopped_by(self, problem: LaminaeError) -> None:
+        self.problem = problem
+
     def failure(self) -> LaminaeError | None:
         """What stopped it, if anything did."""
         if self.problem is not None or self.query is None:

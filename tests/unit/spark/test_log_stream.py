@@ -9,7 +9,7 @@ import pytest
 
 from laminae.errors import LogDamaged, SourceUnavailable
 from laminae.spark.logs.numbered import NumberedLog
-from laminae.spark.logs.stream import LogOffsets
+from laminae.spark.logs.stream import LogOffsets, ToldOffsets
 from laminae.spark.logs.tails import ClockTail, open_tail
 
 if TYPE_CHECKING:
@@ -54,8 +54,20 @@ def test_unavailable_source_waits_and_goes_on() -> None:
 
 
 def test_unavailable_source_fails_a_bounded_run() -> None:
+    told: list[Exception] = []
     with pytest.raises(SourceUnavailable):
-        LogOffsets(FakeTail(GONE), None).fix_target()
+        ToldOffsets(LogOffsets(FakeTail(GONE), None), told.append).fix_target()
+    assert told == [GONE]
+
+
+def test_what_ends_a_stream_is_told_and_what_it_waits_for_is_not() -> None:
+    told: list[Exception] = []
+    damaged = LogDamaged(source="orders", file="/log", problem="it counts 1 items, and 2 are there")
+    ToldOffsets(LogOffsets(FakeTail(GONE), None), told.append).latest(0)
+    assert told == []
+    with pytest.raises(LogDamaged):
+        ToldOffsets(LogOffsets(FakeTail(damaged), None), told.append).latest(0)
+    assert told == [damaged]
 
 
 def test_damaged_log_does_not_wait() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
-    from laminae.spark.contract import Decoded, LogRange, Outside, QuickRows
+    from laminae.spark.contract import Decoded, LogRange, OnProblem, Outside, QuickRows
     from laminae.spark.logs.tails import Settings
 
 LIMIT = "max_files_per_epoch"
@@ -73,8 +73,8 @@ class NumberedLog(ABC):
     def outside(self, span: LogRange) -> Outside | None:
         return None
 
-    def stream(self, spark: SparkSession) -> DataFrame:
-        return log_stream(spark, self.offsets())
+    def stream(self, spark: SparkSession, on_problem: OnProblem | None = None) -> DataFrame:
+        return log_stream(spark, self.offsets(), on_problem)
 
     def offsets(self) -> LogOffsets:
         """How far each epoch goes."""

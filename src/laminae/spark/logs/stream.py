@@ -7,6 +7,7 @@ in processes of its own: two or three interpreters to start for each query, 2 s 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,15 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from laminae.errors import SourceUnavailable
+from laminae.errors import LaminaeError, SourceUnavailable
 from laminae.spark.logs.head import offset_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from laminae.spark.contract import OnProblem
     from laminae.spark.logs.tails import Tail
 
 NAME = "laminae_log"
@@ -28,12 +32,12 @@ SCHEMA = StructType([StructField("item", LongType())])
 CONNECTOR = "org.apache.spark.sql.connector"
 
 
-def log_stream(spark: SparkSession, offsets: LogOffsets) -> DataFrame:
+def log_stream(spark: SparkSession, offsets: LogOffsets, on_problem: OnProblem | None = None) -> DataFrame:
     """A stream of epochs that end where these offsets say."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
     java = _Java(gateway.jvm, gateway, spark._jsparkSession.parseDataType(SCHEMA.json()))
-    return ClassicDataFrame(java.frame(spark, _Table(java, offsets)), spark)
+    return ClassicDataFrame(java.frame(spark, _Table(java, ToldOffsets(offsets, on_problem))), spark)
 
 
 class LogOffsets:
@@ -61,6 +65,31 @@ class LogOffsets:
         except SourceUnavailable:
             # An error would end the query. It waits, and the driver's own look at the log shows the reason.
             return seen
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOffsets:
+    """The same, and `on_problem` is told what ends the stream: Spark knows it as a traceback alone."""
+
+    offsets: LogOffsets
+    on_problem: OnProblem | None
+
+    def fix_target(self) -> None:
+        with self._telling():
+            self.offsets.fix_target()
+
+    def latest(self, seen: int) -> int:
+        with self._telling():
+            return self.offsets.latest(seen)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except LaminaeError as problem:
+            if self.on_problem is not None:
+                self.on_problem(problem)
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +138,7 @@ class _Proxy:
 class _Table(_Proxy):
     """The table that the plan of the stream reads. Its methods, as those below, are those of Spark's interfaces."""
 
-    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+    def __init__(self, java: _Java, offsets: ToldOffsets) -> None:
         self._java = java
         self._offsets = offsets
 
@@ -148,7 +177,7 @@ class _Table(_Proxy):
 
 
 class _Scan(_Proxy):
-    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+    def __init__(self, java: _Java, offsets: ToldOffsets) -> None:
         self._java = java
         self._offsets = offsets
 
@@ -178,7 +207,7 @@ class _Scan(_Proxy):
 
 
 class _Stream(_Proxy):
-    def __init__(self, java: _Java, offsets: LogOffsets) -> None:
+    def __init__(self, java: _Java, offsets: ToldOffsets) -> None:
         self._java = java
         self._offsets = offsets
 

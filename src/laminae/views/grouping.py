@@ -14,13 +14,13 @@ from laminae.errors import QueryFailed
 from laminae.views.functions import KEPT
 from laminae.views.kernels.aggregates import Function
 from laminae.views.operators import Call, EventWindow, GroupBy, Linear, Named
+from laminae.views.windows import WINDOW, is_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from laminae.views.operators import Operator
 
-WINDOW = "window"
 ENDS = ("start", "end")
 
 
@@ -156,10 +156,6 @@ def _key(number: int, node: exp.Expr) -> _Key:
     if is_window(node):
         return _Key(_text(node), tuple(Named(f"k{number}_{end}", f"{sql}.{end}") for end in ENDS))
     return _Key(_text(node), (Named(f"k{number}", sql),))
-
-
-def is_window(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.this).casefold() == WINDOW
 
 
 def _struct(key: _Key) -> exp.Expr:

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 def mentioned(expressions: Iterable[str]) -> frozenset[str]:
     """Every name in these expressions that may be a column, in lower case; rather one too many than one too few."""
     nodes = (sqlglot.parse_one(sql, dialect="spark") for sql in expressions)
-    return frozenset(str(name.name).casefold() for node in nodes for name in node.find_all(exp.Identifier))
+    names = (name for node in nodes for name in node.find_all(exp.Identifier) if not _is_field(name))
+    return frozenset(str(name.name).casefold() for name in names)
+
+
+def _is_field(name: exp.Identifier) -> bool:
+    """Whether it stands behind a dot, and so names what is inside a column."""
+    above = name.parent
+    if isinstance(above, exp.Dot):
+        return above.expression is name
+    return isinstance(above, exp.Column) and above.parts[0] is not name
 
 
 def words_of(operator: Operator) -> dict[str, str]:

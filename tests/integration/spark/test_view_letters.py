@@ -114,3 +114,30 @@ def test_records_that_cannot_be_read_beside_rows_that_fail_are_both_set_aside(db
     db.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT k, COUNT(*) AS n FROM t GROUP BY k")
     db.run()
     assert rows(db, "SELECT * FROM sums") == [("a", 2), ("b", 1)]
+
+
+def test_a_time_that_fails_inside_a_window_is_a_dead_letter_of_its_row_alone(orders):
+    orders.sql(
+        "CREATE MATERIALIZED VIEW hops AS SELECT window.end AS e, SUM(10 DIV qty) AS n FROM orders WHERE id > 0 "
+        "GROUP BY window(to_timestamp(amount, 'yyyy-MM-dd HH:mm'), '10 minutes', '5 minutes')"
+    )
+    orders.sql(
+        "CREATE MATERIALIZED VIEW days AS SELECT window.start AS s, COUNT(*) AS n FROM orders WHERE id < 3 "
+        "GROUP BY TUMBLE(amount, INTERVAL '1' DAY)"
+    )
+    at = "2026-01-01 00:07"
+    orders.insert("orders", [order(1, "a", at, 5), order(2, "a", "never", 5), order(-3, "a", "nor", 1)])
+    orders.insert("orders", [order(4, "b", at, 0), order(5, "b", None, 1)])
+    orders.run()
+    assert states(orders) == {"hops": ("live", None), "days": ("live", None)}
+    found = [(f"{end:%H:%M}", n) for end, n in rows(orders, "SELECT e, n FROM hops")]
+    assert found == [("00:10", 2), ("00:15", 2)]
+    assert [n for _, n in rows(orders, "SELECT s, n FROM days")] == [1]
+    time = "TO_TIMESTAMP(amount, 'yyyy-MM-dd HH:mm') of view hops cannot be computed: CANNOT_PARSE_TIMESTAMP"
+    cast = "CAST(amount AS TIMESTAMP) of view days cannot be computed: CAST_INVALID_INPUT"
+    assert letters(orders) == [
+        ("days", "orders", order(-3, "a", "nor", 1), 1, cast),
+        ("days", "orders", order(2, "a", "never", 5), 1, cast),
+        ("hops", "orders", order(2, "a", "never", 5), 1, time),
+        ("hops", "orders", order(4, "b", at, 0), 1, "10 DIV qty of view hops cannot be computed: DIVIDE_BY_ZERO"),
+    ]

@@ -114,24 +114,45 @@ def test_changes_that_were_collected_are_not_passed_over(orders, monkeypatch):
         orders.changes("counted", first - 1)
 
 
-def test_a_window_over_a_time_that_cannot_be_computed_fails_its_view_alone(orders):
+def test_a_view_whose_expression_does_not_take_a_wider_type_fails_alone(orders):
     orders.sql(
-        "CREATE MATERIALIZED VIEW minutes AS SELECT window.start AS at, COUNT(*) AS n FROM orders "
-        "GROUP BY window(CAST(customer AS TIMESTAMP), '1 minute')"
+        "CREATE MATERIALIZED VIEW days AS SELECT date_add(DATE '2024-01-01', qty) AS at, COUNT(*) AS n FROM orders "
+        "GROUP BY date_add(DATE '2024-01-01', qty)"
     )
-    orders.sql("CREATE MATERIALIZED VIEW above AS SELECT COUNT(*) AS n FROM minutes")
+    orders.sql("CREATE MATERIALIZED VIEW above AS SELECT COUNT(*) AS n FROM days")
     orders.sql("CREATE MATERIALIZED VIEW beside AS SELECT COUNT(*) AS n FROM orders")
-    orders.insert("orders", [order(1, "2024-01-01 00:00:00", 1.0, 5)])
+    orders.insert("orders", [order(1, "a", 1.0, 5)])
     orders.run()
+    orders.sql("ALTER SOURCE orders ALTER COLUMN qty TYPE BIGINT")
     orders.insert("orders", [order(2, "a", 1.0, 0)])
     orders.run()
     found = orders.sql("SELECT name, state, problem FROM laminar_catalog.views").fetchall()
     states = {name: (state, problem) for name, state, problem in found}
     assert states["beside"] == ("live", None)
-    assert states["above"] == ("waiting", "it waits for minutes")
-    assert states["minutes"][0] == "failed"
-    assert "CAST_INVALID_INPUT" in states["minutes"][1]
+    assert states["above"] == ("waiting", "it waits for days")
+    assert states["days"][0] == "failed"
+    assert "DATATYPE_MISMATCH" in states["days"][1]
     assert rows(orders, "SELECT * FROM beside") == [(2,)]
+
+
+def test_windows_over_a_view_keep_the_state_of_both(db):
+    db.sql("CREATE SOURCE clicks (who STRING, at TIMESTAMP)")
+    db.sql("CREATE MATERIALIZED VIEW latest AS SELECT who, MAX(at) AS t, COUNT(*) AS n FROM clicks GROUP BY who")
+    db.sql(
+        "CREATE MATERIALIZED VIEW minutes AS SELECT window.start AS s, COUNT(*) AS n, SUM(10 DIV (n - 3)) AS q "
+        "FROM latest GROUP BY window(t, '2 minutes', '1 minute')"
+    )
+    # The third of a's clicks is one on which an expression fails.
+    for minute in range(4):
+        clicks = [{"who": "a", "at": f"2026-01-01T00:0{minute}:00Z"}, {"who": f"b{minute}", "at": None}]
+        db.insert("clicks", clicks)
+        db.run()
+        assert rows(db, "SELECT who, n FROM latest WHERE who = 'a'") == [("a", minute + 1)]
+    assert rows(db, "SELECT count(*) FROM latest") == [(5,)]
+    assert [(f"{start:%H:%M}", n, q) for start, n, q in rows(db, "SELECT s, n, q FROM minutes")] == [
+        ("00:02", 1, 10),
+        ("00:03", 1, 10),
+    ]
 
 
 def test_an_aggregate_without_keys_has_its_row_over_nothing(orders):

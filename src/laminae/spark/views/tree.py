@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.spark.types import arrow_type, spark_schema
 from laminae.spark.views.grouping import aggregate_over, grouped
-from laminae.spark.views.guard import Guard
+from laminae.spark.views.guard import Guard, timed
 from laminae.spark.views.notes import NOTE
 from laminae.spark.views.tasks import AggregateShard, Closed, Emit, EmitStage, Held, out_schema
 from laminae.trace.spec import WEIGHT
@@ -26,6 +26,7 @@ from laminae.views.kernels.changelog import OP
 from laminae.views.kernels.distinct import distinct
 from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
 from laminae.views.planner import quoted
+from laminae.views.windows import times_in
 from laminae.views.wording import mentioned
 
 if TYPE_CHECKING:
@@ -239,6 +240,8 @@ def linear(
     is_plain = operator.condition is None and all(_is_column(each.sql, frame) for each in operator.expressions)
     if guard is not None and not is_plain:
         return guard.linear(frame, operator, wanted)
+    if NOTE in frame.columns and times_in(each.sql for each in operator.expressions):
+        frame, operator = timed(frame, operator)
     has_notes, has_weight = NOTE in frame.columns, WEIGHT in frame.columns
     # Notes pass; what is computed of rows must not be computed of them.
     made = [

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.catalog.updates import PutSetting, SetPosition, SetSinkProgress, SetSourceProblem, SetViewState
+from laminae.catalog.updates import (
+    PutSetting,
+    SetPosition,
+    SetSinkProgress,
+    SetSourceOptions,
+    SetSourceProblem,
+    SetViewState,
+)
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DuplicateObject
 from tests.support.catalogs import NOON, create, drop, epoch, evolve, live, made, sink, view
 
@@ -176,3 +184,17 @@ def test_the_problem_of_a_source_is_kept_until_it_has_none_and_moves_no_definiti
     catalog.commit([SetSourceProblem(source.id, None)])
     assert live(catalog).problem is None
     assert catalog.definition_seq() == seq
+
+
+def test_options_that_decide_how_records_are_read_do_not_change_behind_the_first_epoch(catalog: Catalog) -> None:
+    source = made(catalog)
+    first = replace(epoch(source, 0), options=source.options)
+    catalog.commit([SetSourceOptions(source.id, "orders", source.definition_seq, (("a", "1"),), unread=True)])
+    with pytest.raises(ConcurrentChange, match="options"):
+        catalog.commit([first])
+    now = live(catalog)
+    catalog.commit([replace(first, options=now.options)])
+    with pytest.raises(ConcurrentChange, match="no epoch"):
+        catalog.commit([SetSourceOptions(source.id, "orders", now.definition_seq, (("a", "2"),), unread=True)])
+    catalog.commit([SetSourceOptions(source.id, "orders", now.definition_seq, (("a", "2"),))])
+    catalog.commit([replace(epoch(source, 1, start="10", end="20"), options=now.options)])

@@ -391,6 +391,8 @@ def test_if_exists_and_if_not_exists_leave_things_as_they_are(db):
         ("CREATE SOURCE d (x INT) WITH (conector = 'push')", InvalidOption),
         ("CREATE SOURCE d (x INT) WITH (connector = 'pigeon')", InvalidOption),
         ("CREATE SOURCE d (x INT) WITH (max_new_columns = 'many')", InvalidOption),
+        ("CREATE SOURCE d (ts TIMESTAMP) WITH (max_future = '1 minute')", InvalidOption),
+        ("ALTER SOURCE orders SET (max_future = '1 minute')", InvalidOption),
         ("ALTER SOURCE orders SET (connector = 'files')", InvalidOption),
         ("CREATE SOURCE d (x INT) WITH (connector = 'kafka', kafka.ssl.password = 'hunter2')", SecretInOption),
         ("CREATE SOURCE d (x INT) WITH (registry = 'http://me:hunter2@127.0.0.1')", SecretInOption),
@@ -418,6 +420,8 @@ def test_if_exists_and_if_not_exists_leave_things_as_they_are(db):
         ("CREATE MATERIALIZED VIEW v AS SELECT sum(id) OVER (PARTITION BY note) FROM orders", UnsupportedSql),
         ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders ORDER BY id", UnsupportedSql),
         ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders LIMIT 3", UnsupportedSql),
+        ('CREATE MATERIALIZED VIEW v AS SELECT orders."id" FROM orders', QueryFailed),
+        ('SELECT sources."name" FROM laminar_catalog.sources', QueryFailed),
         ("EXPLAIN SELECT * FROM nope", UnknownObject),
         ("EXPLAIN DESCRIBE SOURCE nope", UnknownObject),
         ("SET no.such.setting = 1", InvalidOption),
@@ -531,6 +535,20 @@ def test_a_drop_is_refused_when_somebody_began_to_read_in_between(db):
 def test_a_home_without_a_name_is_refused(home):
     with pytest.raises(HomeUnwritable):
         lm.connect(home)
+
+
+def test_double_quotes_are_a_text_and_backticks_a_name(db):
+    found = db.sql("""SELECT "name" AS a, `name` AS b FROM laminar_catalog.sources""").fetchall()
+    assert found == [("name", "orders")]
+    db.sql("""CREATE MATERIALIZED VIEW v AS SELECT "id" AS a, `id` AS b FROM orders""")
+    assert db._catalog.view("v").reads == (("orders", (1,)),)
+
+
+def test_a_common_table_expression_may_have_the_name_of_what_it_reads(db):
+    query = "WITH sources AS (SELECT name FROM laminar_catalog.sources) SELECT upper(name) FROM sources"
+    assert db.sql(query).fetchall() == [("ORDERS",)]
+    db.sql("CREATE MATERIALIZED VIEW v AS WITH orders AS (SELECT id FROM orders) SELECT id FROM orders")
+    assert db._catalog.view("v").reads == (("orders", (1,)),)
 
 
 def test_values_is_a_query_too(db):

@@ -57,12 +57,16 @@ class AddVersion:
 
 @dataclass(frozen=True, slots=True)
 class SetSourceOptions:
-    """Replace a source's options. Fails with ConcurrentChange unless its `definition_seq` is the expected one."""
+    """Replace a source's options. Fails with ConcurrentChange unless its `definition_seq` is the expected one.
+
+    `unread`: also when an epoch has read the source by now, as records that were read must be read alike again.
+    """
 
     source_id: int
     source_name: str
     expected_seq: int
     options: Options
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,8 @@ class CommitEpoch:
     """One epoch under the next global number, taken from a locked counter row: numbers become visible in order.
 
     The same (source, batch) with the same offsets is already committed: its number is returned and nothing written.
-    With other offsets it fails with CheckpointDiverged. A dropped source commits no new epoch: ConcurrentChange.
+    With other offsets it fails with CheckpointDiverged. A dropped source commits no new epoch: ConcurrentChange. Nor
+    does one that this is the first of, and that has no longer the `options` it was read with.
     """
 
     source_id: int
@@ -199,6 +204,7 @@ class CommitEpoch:
     dead_letter_segment: str | None = None
     replays: tuple[int, ...] = ()
     event_time: int | None = None
+    options: Options | None = None
 
 
 @dataclass(frozen=True, slots=True)

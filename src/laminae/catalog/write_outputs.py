@@ -142,6 +142,10 @@ def commit_epoch(update: CommitEpoch, writing: Writing) -> int:
             problem=f"{found[0]} to {found[1]} is committed, {offsets[0]} to {offsets[1]} was offered",
         )
     writing.live_source(update.source_id, update.source_name, update.version)
+    if update.options is not None and not writing.is_read(update.source_id):
+        ((found,),) = writing.transaction.query("SELECT options FROM sources WHERE id = ?", update.source_id)
+        if found != options_text(update.options):
+            raise ConcurrentChange(name=update.source_name, expected="the options it was read with", found="others")
     epoch = writing.next_epoch()
     writing.transaction.execute(
         """INSERT INTO epochs (epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at,

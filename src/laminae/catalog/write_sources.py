@@ -83,6 +83,8 @@ def set_source_options(update: SetSourceOptions, writing: Writing) -> int:
     _, found = writing.live_source(update.source_id, update.source_name, update.expected_seq)
     if found != update.expected_seq:
         raise ConcurrentChange(name=update.source_name, expected=update.expected_seq, found=found)
+    if update.unread and writing.is_read(update.source_id):
+        raise ConcurrentChange(name=update.source_name, expected="no epoch", found="one that has read it")
     writing.transaction.execute(
         "UPDATE sources SET options = ?, definition_seq = ? WHERE id = ?",
         options_text(update.options),

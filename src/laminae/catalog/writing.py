@@ -43,6 +43,10 @@ class Writing:
         self.epoch = self.counters.epoch
         return self.epoch
 
+    def is_read(self, source_id: int) -> bool:
+        """Whether an epoch of the source is committed."""
+        return bool(self.transaction.query("SELECT 1 FROM epochs WHERE source_id = ? LIMIT 1", source_id))
+
     def live_source(self, source_id: int, source_name: str, expected: int) -> tuple[int, int]:
         """(version, definition_seq as found before this commit); ConcurrentChange when the source is dropped."""
         rows = self.transaction.query(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
     from laminae.ddl import CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
 
 FIRST_VERSION = 1
@@ -75,13 +75,15 @@ def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
     changes = diff_schemas(pa.schema([]), schema)
     primary_key = _primary_key(statement.primary_key, schema, name)
     check_changelog(name, schema, options, primary_key)
+    watermark = _watermark(statement.watermark, schema, name)
+    _check_max_future(name, options, watermark)
     create = updates.CreateSource(
         name=name,
         schema=schema,
         next_column_id=next_id,
         options=options,
         primary_key=primary_key,
-        watermark=_watermark(statement.watermark, schema, name),
+        watermark=watermark,
         history=history_of(changes),
         compatibility=mode,
         applied_at=now,
@@ -149,9 +151,11 @@ def plan_set_options(statement: SetOptions, source: SourceRecord, is_read: bool)
     merged = tuple(sorted({**current, **dict(given)}.items()))
     if not is_read:
         check_changelog(source.name, source.schema, merged, source.primary_key)
+        _check_max_future(source.name, merged, source.watermark)
     if merged == source.options:
         return Plan("set options of source", source.name, Outcome.NOTHING, notes=("the options are already so",))
-    update = updates.SetSourceOptions(source.id, source.name, source.definition_seq, merged)
+    unread = any(_decides(name, (value, option(source.options, name))) for name, value in given)
+    update = updates.SetSourceOptions(source.id, source.name, source.definition_seq, merged, unread)
     notes = tuple(f"{name} = {value!r}" for name, value in given)
     return Plan("set options of source", source.name, Outcome.APPLY, (update,), notes=notes)
 
@@ -225,3 +229,10 @@ def _watermark(declared: Watermark | None, schema: pa.Schema, source: str) -> Wa
     if not pa.types.is_timestamp(field_at(schema, declared.path, source).type):
         raise InvalidSchema(path=dotted(declared.path), problem="a WATERMARK needs a TIMESTAMP column")
     return WatermarkRecord(column_id_at(schema, declared.path, source), declared.delay.microseconds)
+
+
+def _check_max_future(source: str, options: Options, watermark: WatermarkRecord | None) -> None:
+    """It is measured on the event time, which a WATERMARK names."""
+    if option(options, "max_future") is not None and watermark is None:
+        advice = "Say WATERMARK FOR ts AS ts - INTERVAL '5' SECOND among the columns, or leave it out."
+        raise InvalidOption(option="max_future", owner=source, problem="the source has no WATERMARK", advice=advice)

@@ -23,7 +23,7 @@ from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
 from laminae.engine.options import option
 from laminae.engine.view_order import connected
-from laminae.errors import CheckpointDiverged, DeadLetterLimit, RecordRefused
+from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.event_time import EventTimes
 from laminae.spark.evolving import Evolving
@@ -154,6 +154,12 @@ class EpochRunner:
         while True:
             try:
                 return self._read(spark, source, log, batch_id, span)
+            except ConcurrentChange:
+                # Options that decide how records are read may change until the first epoch: it is read anew with them.
+                now = self.catalog.source(source_name)
+                if now is None or now.id != source_id or now.options == source.options:
+                    raise
+                return self._run(spark, source_name, source_id, batch_id)
             except (PySparkException, Py4JError, UnicodeEncodeError):
                 # A file that cannot be read is a dead letter as a whole, and nothing to stop for. One that is not there
                 # is waited for.
@@ -362,6 +368,7 @@ class EpochRunner:
             dead_letter_segment=dead_segment,
             replays=plan.replays,
             event_time=written.event_time,
+            options=plan.source.options,
         )
         updates = [*plan.positions, update, *written.views.updates]
         committed = self.catalog.commit(updates, lease_token=self.lease_token)

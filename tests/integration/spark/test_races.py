@@ -242,3 +242,13 @@ def test_whether_new_fields_are_refused_stays_once_records_were_read(db):
     db.run()
     with pytest.raises(InvalidOption, match="on_rejected"):
         db.sql("ALTER SOURCE s SET (on_rejected = 'ignore')")
+
+
+def test_an_option_that_decides_how_records_are_read_holds_for_the_epoch_that_reads_meanwhile(db):
+    db.sql("CREATE SOURCE s (id BIGINT, a INT, PRIMARY KEY (id))")
+    faults.install("epoch planned", once("ALTER SOURCE s SET (changelog = 'upsert')", db))
+    db.insert("s", [{"id": 1, "a": 1}, {"id": 1, "a": 2}])
+    db.run()
+    assert db.sql("SELECT id, a FROM s").fetchall() == [(1, 2)]
+    with pytest.raises(InvalidOption, match="records have been read without it"):
+        db.sql("ALTER SOURCE s SET (changelog = 'append')")

@@ -7,7 +7,7 @@ UV := $(VENV)/bin/uv
 export UV_NO_PROGRESS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark43 chaos check bench docs lock format
+.PHONY: help setup demo test test-spark43 chaos check bench docs lock format services
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ check: setup ## Lint, format, types, layers, error table, generated docs
 
 bench: setup ## Measure every figure and print it beside its target
 	@$(PY) -m tests.bench
+
+services: setup ## Start Kafka, a registry and PostgreSQL, and print their addresses
+	@$(PY) -m tests.services
 
 docs: setup ## Write the reference pages from the tables in the code
 	@$(PY) tools/reference.py

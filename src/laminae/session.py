@@ -18,6 +18,7 @@ from laminae.engine.plan import Outcome, Plan, PlanLine, explain
 from laminae.engine.query import run_query
 from laminae.engine.relations import RELATIONS, describe_source, table_of
 from laminae.engine.status import status
+from laminae.engine.writers import SubjectFinder
 from laminae.errors import HomeUnwritable, InvalidOption, LaminaeError, UnknownObject
 from laminae.notices import Courier
 from laminae.result import Result
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import HistoryRow, SourceRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.collection import Removal
-    from laminae.engine.ports import FoundSchema
+    from laminae.engine.ports import FoundSchema, SchemaFinder
     from laminae.notices import NoticeCounts
     from laminae.notices.courier import OnChange
     from laminae.spark.epoch import Replayed
@@ -95,7 +96,8 @@ class Database:
         self.home = home
         self._catalog = catalog
         self._courier = Courier(on_change)
-        finders = dict.fromkeys(("files", *TABLES), _Finder(self))
+        outside: dict[str, SchemaFinder] = dict.fromkeys(("files", *TABLES), _Finder(self))
+        finders = {**outside, "registry": SubjectFinder(catalog)}
         self._engine = Engine(catalog, finders, on_change=self._courier.hand_over)
         self._spark, self._jars, self._config = spark, jars, config
         self._runtime: Runtime | None = None

@@ -13,6 +13,7 @@ from laminae.catalog.updates import (
     AddVersion,
     AdoptState,
     AdvanceOwner,
+    BindWriter,
     CatalogUpdate,
     CommitEpoch,
     CreateSource,
@@ -77,6 +78,8 @@ def commit(
 def _make(update: CatalogUpdate, writing: Writing) -> int:
     """The id or number that the update was given, 0 where it has none."""
     match update:
+        case BindWriter():
+            return write_sources.bind_writer(update, writing)
         case CreateSource():
             return write_sources.create_source(update, writing)
         case AddVersion():

@@ -180,6 +180,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Every epoch asks whether there are any, and most views have none.
         "CREATE INDEX advances_refused ON advances (owner_id) WHERE refused > 0",
     ),
+    (
+        # What the schema ids of a registry stand for in the records of a source, for epochs behind `after_epoch`.
+        """CREATE TABLE writer_schemas (
+            source_id BIGINT NOT NULL REFERENCES sources (id),
+            schema_id BIGINT NOT NULL,
+            after_epoch BIGINT NOT NULL,
+            registry_version BIGINT,
+            applied BIGINT NOT NULL,
+            refusal TEXT,
+            avro TEXT NOT NULL,
+            arrow_schema BYTEA NOT NULL,
+            PRIMARY KEY (source_id, schema_id, after_epoch))""",
+    ),
 )
 
 

@@ -202,6 +202,24 @@ class EpochRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterRecord:
+    """What a schema id of a registry stands for in the records of a source, for its epochs behind `after_epoch`.
+
+    `columns` are the writer's, with the ids of the source's columns that they are. `applied`: the source has what this
+    schema asked of it. A `refusal` is why every record of this id is a dead letter.
+    """
+
+    source_id: int
+    schema_id: int
+    after_epoch: int
+    registry_version: int | None
+    applied: bool
+    refusal: str | None
+    avro: str
+    columns: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class SavepointRecord:
     """A pinned epoch: with it every source's place in its log, which the epochs up to it tell."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SourceRecord,
         VersionRecord,
         ViewRecord,
+        WriterRecord,
     )
     from laminae.catalog.updates import CatalogUpdate
 
@@ -128,6 +129,10 @@ class Catalog(Protocol):
 
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
         """Its state after an epoch (the last one unless told), by operator and shard."""
+        ...
+
+    def writers(self, source_id: int) -> tuple[WriterRecord, ...]:
+        """What the schema ids of a source's records stand for, in the order in which they were bound."""
         ...
 
     def savepoints(self) -> tuple[SavepointRecord, ...]:

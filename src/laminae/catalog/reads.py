@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         SourceRecord,
         VersionRecord,
         ViewRecord,
+        WriterRecord,
     )
 
 _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, watermark_column, watermark_delay_us,
@@ -60,6 +61,8 @@ _MANIFESTS = """SELECT m.operator, m.shard, m.epoch, m.manifest FROM manifests m
                     SELECT max(o.epoch) FROM manifests o
                     WHERE o.owner_id = m.owner_id AND o.operator = m.operator AND o.shard = m.shard AND o.epoch <= ?)
                 ORDER BY m.operator, m.shard"""
+_WRITERS = """SELECT source_id, schema_id, after_epoch, registry_version, applied, refusal, avro, arrow_schema
+              FROM writer_schemas WHERE source_id = ? ORDER BY after_epoch, schema_id"""
 _NAMED = " AND name_key = ?"
 _COUNTS = """SELECT (SELECT count(*) FROM schema_versions WHERE source_id = ?),
                     (SELECT count(*) FROM schema_versions WHERE source_id = ? AND position IS NOT NULL)"""
@@ -253,6 +256,10 @@ class CatalogReads:
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
         found = self._driver.query(_MANIFESTS, owner_id, _LATEST if until is None else until)
         return tuple(rows.manifest_record(row) for row in found)
+
+    @_reading
+    def writers(self, source_id: int) -> tuple[WriterRecord, ...]:
+        return tuple(map(rows.writer_record, self._driver.query(_WRITERS, source_id)))
 
     @_reading
     def savepoints(self) -> tuple[SavepointRecord, ...]:

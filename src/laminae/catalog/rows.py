@@ -24,6 +24,7 @@ from laminae.catalog.model import (
     VersionRecord,
     ViewRecord,
     WatermarkRecord,
+    WriterRecord,
 )
 
 if TYPE_CHECKING:
@@ -207,6 +208,12 @@ def sink_record(row: Row) -> SinkRecord:
         definition_seq=seq,
         began=began,
     )
+
+
+def writer_record(row: Row) -> WriterRecord:
+    source_id, schema_id, after_epoch, registry_version, applied, refusal, avro, columns = row
+    place = (source_id, schema_id, after_epoch, registry_version)
+    return WriterRecord(*place, bool(applied), refusal, avro, schema(columns))
 
 
 def savepoint_record(row: Row) -> SavepointRecord:

@@ -18,8 +18,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class BindWriter:
+    """What a schema id stands for in the records of a source, from the next epoch on. Epochs before it keep theirs.
+
+    Does not move `definition_seq`: a record whose id is bound and not known is looked up by the epoch that has it.
+    """
+
+    source_id: int
+    schema_id: int
+    registry_version: int | None
+    applied: bool
+    refusal: str | None
+    avro: str
+    columns: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSource:
-    """A new source at version 1. Fails with DuplicateObject when the name is taken by any object."""
+    """A new source at version 1. Fails with DuplicateObject when the name is taken by any object.
+
+    `writer` is the schema of a registry that its columns were taken from; its `source_id` is given here.
+    """
 
     name: str
     schema: pa.Schema
@@ -30,6 +49,7 @@ class CreateSource:
     history: tuple[HistoryChange, ...]
     compatibility: str
     applied_at: datetime
+    writer: BindWriter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +333,8 @@ class PutSetting:
 
 
 CatalogUpdate = (
-    CreateSource
+    BindWriter
+    | CreateSource
     | AddVersion
     | SetSourceOptions
     | RecordVerdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from laminae.catalog.model import PendingState
@@ -13,6 +14,7 @@ from laminae.errors import ChangeNotPending, ConcurrentChange, UnknownObject
 if TYPE_CHECKING:
     from laminae.catalog.updates import (
         AddPending,
+        BindWriter,
         CreateSource,
         RecordVerdict,
         ResolvePending,
@@ -56,9 +58,33 @@ def create_source(update: CreateSource, writing: Writing) -> int:
         compatibility=update.compatibility,
         forced=False,
         applied_at=update.applied_at,
+        schema_id=None if update.writer is None else update.writer.schema_id,
+        registry_version=None if update.writer is None else update.writer.registry_version,
     )
     _insert_version(first, writing)
+    if update.writer is not None:
+        bind_writer(replace(update.writer, source_id=source_id), writing)
     return source_id
+
+
+def bind_writer(update: BindWriter, writing: Writing) -> int:
+    place = (update.source_id, update.schema_id, writing.counters.epoch)
+    # No epoch has been read with what is bound again before the next one.
+    writing.transaction.execute(
+        "DELETE FROM writer_schemas WHERE source_id = ? AND schema_id = ? AND after_epoch = ?", *place
+    )
+    writing.transaction.execute(
+        """INSERT INTO writer_schemas (source_id, schema_id, after_epoch, registry_version, applied, refusal, avro,
+                                       arrow_schema)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        *place,
+        update.registry_version,
+        int(update.applied),
+        optional_text(update.refusal),
+        update.avro,
+        schema_bytes(update.columns),
+    )
+    return 0
 
 
 def add_version(update: AddVersion, writing: Writing) -> int:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from laminae.catalog.model import WriterRecord
+
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
@@ -30,7 +32,8 @@ class DecoderTable:
     """All versions that records of an epoch can have, oldest first, and the schema they are projected to.
 
     Without `has_stamps` the log gives no record a version of its own. With `refuses_unknown` a record that has fields
-    beyond its schema is refused; the fields are ignored otherwise.
+    beyond its schema is refused; the fields are ignored otherwise. `writers` are the schema ids that records in a
+    registry's frame may have: what these are read with, instead of versions. None: the records have no frame.
     """
 
     decoders: tuple[Decoder, ...]
@@ -39,6 +42,7 @@ class DecoderTable:
     finds_unknown_fields: bool = False
     has_stamps: bool = True
     refuses_unknown: bool = False
+    writers: tuple[WriterRecord, ...] | None = None
 
     def at(self, item: int) -> Decoder:
         """The decoder of an unstamped record at this place in the log."""

@@ -26,6 +26,7 @@ from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
 from laminae.engine.view_columns import replacements, written_now
 from laminae.engine.view_columns import view_plan as view_plan
+from laminae.engine.writers import first_writer
 from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.diff import diff_schemas
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import Options, SinkRecord, SourceRecord, ViewRecord
     from laminae.ddl import CreateSource, CreateView, Drop, SetOptions, SetSetting, Watermark
+    from laminae.engine.subjects import Subject
 
 FIRST_VERSION = 1
 # What these say decides how bytes become a row, and is not kept for each place in the log.
@@ -60,7 +62,8 @@ FIXED_ONCE_READ = (
 )
 
 
-def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
+def plan_create_source(statement: CreateSource, now: datetime, subject: Subject | None = None) -> Plan:
+    """`subject` is what the source's registry says, for columns that are not declared and for its mode."""
     name = statement.name
     check_name(name, "source")
     options = checked(((o.name, o.value) for o in statement.options), SOURCE_OPTIONS, name)
@@ -69,6 +72,11 @@ def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
         if taken.setdefault(definition.name.casefold(), definition.name) is not definition.name:
             raise DuplicateColumn(source=name, path=definition.name)
     declared = pa.schema([declared_field(definition) for definition in statement.columns])
+    writer = None if subject is None else subject.newest
+    if writer is not None:
+        declared = writer.columns
+    if subject is not None and subject.level is not None:
+        options = tuple(sorted({**dict(options), "compatibility": str(subject.level)}.items()))
     columns_of(declared)
     schema, next_id = assign_ids(declared, 1)
     mode = compatibility_of(options)
@@ -87,6 +95,7 @@ def plan_create_source(statement: CreateSource, now: datetime) -> Plan:
         history=history_of(changes),
         compatibility=mode,
         applied_at=now,
+        writer=None if writer is None else first_writer(writer, schema),
     )
     return Plan("create source", name, Outcome.APPLY, (create,), changes, version=FIRST_VERSION)
 

@@ -17,6 +17,7 @@ from laminae.engine.options import option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import proposed_schema
 from laminae.engine.sinks import plan_create_sink, refuse_lost_sinks
+from laminae.engine.subjects import subject_of_new
 from laminae.errors import (
     ChangeNotPending,
     ConcurrentChange,
@@ -170,7 +171,7 @@ class Engine:
         match statement:
             case ddl.CreateSource():
                 return self._create(statement, ddl.ObjectKind.SOURCE) or definitions.plan_create_source(
-                    statement, self._clock()
+                    statement, self._clock(), subject_of_new(statement)
                 )
             case ddl.RefreshSchema():
                 return self._refresh(statement)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
-from laminae.engine.options import FILE_CONNECTORS, option
+from laminae.engine.options import FILE_CONNECTORS, is_framed, option
+from laminae.engine.writers import as_of
 from laminae.schema.column import columns_of
 
 if TYPE_CHECKING:
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord
+    from laminae.catalog.model import EpochRecord, SinkRecord, SourceRecord, VersionRecord, WriterRecord
     from laminae.schema.column import Column, Columns
 
 # So many stamps are remembered from epoch to epoch: each version is a decoder that is compiled into the plan.
 MOST_STAMPS = 8
+# Of schema ids in a registry's frame: each is a column that is read for its own records alone.
+MOST_WRITERS = 32
 CLOSER_EPOCHS = 20
 
 
@@ -38,7 +41,7 @@ class Way(Enum):
 
 
 # These connectors give no record a stamp of its own.
-UNSTAMPED = (*FILE_CONNECTORS, "rate")
+UNSTAMPED = (*FILE_CONNECTORS, "rate", "kafka")
 DEAD_LETTER = "dead_letter"
 
 
@@ -62,11 +65,12 @@ def plan_replay(
     sinks: Sequence[SinkRecord],
     dead: Sequence[EpochRecord],
     last_epoch: int,
+    writers: Sequence[WriterRecord] = (),
 ) -> EpochPlan:
     """The dead letters of these epochs once more, as records of the version in force. It has no place in the log."""
     known = [version for version in versions if version.version <= source.version]
     taken = tuple(epoch.epoch for epoch in dead)
-    table = decoder_table(source, known, known[-1:], first_item=0)
+    table = decoder_table(source, known, known[-1:], first_item=0, writers=as_of(writers))
     number = -(last_epoch + 1)
     return EpochPlan(source, number, "", "", table, (), _is_read(source, sinks), replays=taken)
 
@@ -98,17 +102,33 @@ class SourceMemory:
     """What the epochs of a source need not ask again: its versions, the stamps that come up, tables made of both.
 
     All of it can be forgotten: it saves time, and decides nothing. `versions` are all up to the one in force.
+    `writers` are what its schema ids stand for, None: to be read again; `recent` are ids as they came up, and `asked`
+    those that were refused under the definition in force: under another one they are asked about again.
     """
 
     versions: tuple[VersionRecord, ...] = ()
     stamps: tuple[int, ...] = ()
     closer_until: dict[Way, int] = field(default_factory=dict)
+    writers: tuple[WriterRecord, ...] | None = None
+    recent: tuple[int, ...] = ()
+    asked: set[tuple[int, int]] = field(default_factory=set)
     _tables: dict[tuple[object, ...], DecoderTable] = field(default_factory=dict)
 
     def learn(self, source: SourceRecord, versions: Callable[[int], Sequence[VersionRecord]]) -> None:
         """Read the versions again unless they are those in force and each has its place."""
         if len(self.versions) != source.version or self.versions[-1].position is None:
             self.versions = tuple(versions(source.id))[: source.version]
+
+    def learn_writers(self, source: SourceRecord, writers: Callable[[int], Sequence[WriterRecord]]) -> None:
+        if self.writers is None and is_framed(source.options):
+            self.writers = tuple(writers(source.id))
+
+    def meet_writer(self, source: SourceRecord, schema_id: int) -> None:
+        """An id was bound, or refused: it is known from now on, and epochs with it are as quick as others."""
+        self.writers = None
+        self.recent = (*(each for each in self.recent if each != schema_id), schema_id)
+        self.asked.add((schema_id, source.definition_seq))
+        self.closer_until.clear()
 
     def ways(self, batch_id: int) -> list[Way]:
         """Those that records of epochs not long ago did not spoil."""
@@ -137,21 +157,40 @@ class SourceMemory:
         # A single version holds wherever a record stands.
         placed = wanted if len(wanted) > 1 else ()
         places = tuple(int(items.start if version.position is None else version.position) for version in placed)
-        key = (source.version, source.options, tuple(sorted(numbers)), places)
+        writers = self._writers(source)
+        read_with = tuple((writer.schema_id, writer.after_epoch) for writer in writers)
+        key = (source.version, source.options, tuple(sorted(numbers)), places, read_with)
         tables = self._tables
         if key not in tables:
             # The last one too: a crash replay or an epoch that runs again asks for it.
             tables = dict([*tables.items()][-1:])
-            tables[key] = decoder_table(source, self.versions, wanted, items.start)
+            tables[key] = decoder_table(source, self.versions, wanted, items.start, writers)
             self._tables = tables
         return tables[key]
 
     def ahead(self, source: SourceRecord, versions: Sequence[VersionRecord], items: range) -> DecoderTable:
         """The table that the next epoch will ask for if it is planned with these; any thread may call it."""
-        other = SourceMemory(tuple(versions)[: source.version], self.stamps[-MOST_STAMPS:], _tables=dict(self._tables))
+        other = SourceMemory(
+            tuple(versions)[: source.version],
+            self.stamps[-MOST_STAMPS:],
+            writers=self.writers,
+            recent=self.recent,
+            asked=self.asked,
+            _tables=dict(self._tables),
+        )
         table = other.table(source, items)
         self._tables = other._tables
         return table
+
+    def _writers(self, source: SourceRecord) -> tuple[WriterRecord, ...]:
+        """Those that records of the next epoch are likely to have; another id that is bound is met once more."""
+        order = {schema_id: place for place, schema_id in enumerate(self.recent)}
+        known = [
+            writer
+            for writer in as_of(self.writers or ())
+            if writer.refusal is None or (writer.schema_id, source.definition_seq) in self.asked
+        ]
+        return tuple(sorted(known, key=lambda writer: order.get(writer.schema_id, -1))[-MOST_WRITERS:])
 
 
 def in_force(versions: Sequence[VersionRecord], items: range) -> set[int]:
@@ -184,11 +223,20 @@ def _nodes(columns: Columns) -> Iterator[Column]:
 
 def has_stamps(source: SourceRecord) -> bool:
     """Whether a record may say its version itself."""
-    return option(source.options, "connector") not in UNSTAMPED or option(source.options, "version_field") is not None
+    return _is_stamped_by_its_log(source) or option(source.options, "version_field") is not None
+
+
+def _is_stamped_by_its_log(source: SourceRecord) -> bool:
+    is_stamped = option(source.options, "connector") not in UNSTAMPED
+    return is_stamped or option(source.options, "version_header") is not None
 
 
 def decoder_table(
-    source: SourceRecord, known: Sequence[VersionRecord], wanted: Sequence[VersionRecord], first_item: int | None
+    source: SourceRecord,
+    known: Sequence[VersionRecord],
+    wanted: Sequence[VersionRecord],
+    first_item: int | None,
+    writers: Sequence[WriterRecord] = (),
 ) -> DecoderTable:
     """Decoders of the `wanted` versions among all `known` ones, projecting to the source's current schema.
 
@@ -210,8 +258,9 @@ def decoder_table(
         current=source.schema,
         version_field=option(source.options, "version_field"),
         finds_unknown_fields=option(source.options, "evolve") != "off" or refuses,
-        has_stamps=option(source.options, "connector") not in UNSTAMPED,
+        has_stamps=_is_stamped_by_its_log(source),
         refuses_unknown=refuses,
+        writers=tuple(writers) if is_framed(source.options) else None,
     )
 
 

@@ -11,6 +11,7 @@ EPOCH_POINTS = (
     "epoch planned",
     "rows written",
     "schema inferred",
+    "schema id met",
     "schema evolved",
     "dead letters written",
     "files synced",

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from laminae.errors import InvalidOption, SecretInOption
+from laminae.registry.subjects import SubjectStrategy
 from laminae.schema.compatibility import CompatibilityMode, RuleSet
 from laminae.secrets import holds_literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CONNECTORS = ("push", "files", "kafka", "iceberg", "delta", "rate")
 FILE_CONNECTORS = ("files", "iceberg", "delta")
 """The items of their logs are files, any of which may be a dead letter as a whole."""
+AVRO = "avro"
 BOOLEANS = ("true", "false")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
 NUMBER = re.compile(r"\d+")
@@ -90,9 +92,18 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "path": OptionRow(TEXT, None, "Directory of a files source, location of a Delta table"),
     "csv_delimiter": OptionRow(CHARACTER, ",", "What stands between two fields of a CSV file; \\t is a tab"),
     "rows_per_second": OptionRow(NUMBER, "1", "Speed of a rate source"),
-    "topic": OptionRow(TEXT, None, "Kafka topic"),
+    "topic": OptionRow(TEXT, None, "Kafka topic, or several with commas between them"),
+    "topic_pattern": OptionRow(TEXT, None, "Instead of topic: a Java regular expression; topics to come are taken too"),
+    "start": OptionRow(
+        TEXT, "earliest", "Where a Kafka source begins: earliest, latest, offsets as JSON, or milliseconds since 1970"
+    ),
+    "max_records_per_epoch": OptionRow(POSITIVE, None, "About so many records of Kafka at most in one epoch"),
+    "on_data_loss": OptionRow(
+        ("fail", "skip"), "fail", "What happens when records are gone from Kafka before they were read"
+    ),
     "registry": OptionRow(TEXT, None, "Address of the schema registry"),
-    "subject": OptionRow(TEXT, None, "Registry subject; <topic>-value otherwise"),
+    "subject": OptionRow(TEXT, None, "Registry subject; as subject_strategy makes it otherwise"),
+    "subject_strategy": OptionRow(tuple(SubjectStrategy), "TopicName", "How producers name subjects; <topic>-value"),
     "table": OptionRow(TEXT, None, "Iceberg table, as namespace.table"),
     "catalog": OptionRow(TEXT, None, "Name of the Iceberg catalog; its properties are options behind catalog."),
 }
@@ -177,6 +188,11 @@ def retention(options: Options, settings: Mapping[str, str], name: str) -> timed
     """How long something is kept: by the object's own option, else by the home's setting; None: for ever."""
     given = dict(options).get(name) or settings.get(name) or SETTINGS[name].default
     return None if given is None else duration(given)
+
+
+def is_framed(options: Options) -> bool:
+    """Whether a record says by a schema id of a registry what it was written with."""
+    return option(options, "format") == AVRO
 
 
 def compatibility_of(options: Options) -> CompatibilityMode:

@@ -57,8 +57,8 @@ class LogDamaged(LaminaeError):
 class SourceTruncated(LaminaeError):
     code = "SOURCE_TRUNCATED"
     row = ErrorRow(
-        "Records of source {source} are gone: item {wanted} is asked for, retention has left those from {first} on.",
-        "Keep records longer with ALTER SOURCE ... SET (spool_retention = '...'); what is gone stays gone.",
+        "Records of source {source} are gone: {wanted} is asked for, and what is left begins at {first}.",
+        "{advice}",
     )
 
 

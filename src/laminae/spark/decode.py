@@ -1,4 +1,4 @@
-"""Raw records to rows of the current schema, as column expressions: the JVM reads the JSON, no Python sees a row.
+"""Raw records to rows of the current schema, as column expressions: the JVM reads them, no Python sees a row.
 
 A record that does not decode keeps its raw columns and gets a reason; nothing is dropped or raised here. The columns
 of a decoder table are parsed once and used for every epoch: to build them anew took 130 ms of each.
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from laminae.schema.column import column as field_node
 from laminae.schema.projection import projection_between
+from laminae.spark.avro import avro_stages
 from laminae.spark.columns import Columns, select
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION
 from laminae.spark.expression import FALSE, ZERO, Expression, call, cases, column, first_text, literal, struct, when
@@ -51,7 +52,9 @@ def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFra
     key = (id(table), exactly)
     kept = _kept.get(key)
     if kept is None or kept[0]() is not table:
-        kept = _kept[key] = (weakref.ref(table), tuple(_stages(raw.sparkSession, table, exactly)))
+        spark, is_framed = raw.sparkSession, table.writers is not None
+        stages = avro_stages(spark, table) if is_framed else _stages(spark, table, exactly)
+        kept = _kept[key] = (weakref.ref(table), tuple(stages))
         weakref.finalize(table, _kept.pop, key, None)
     for stage in kept[1]:
         raw = select(raw, stage)
@@ -65,6 +68,8 @@ def is_decoded_at_once(table: DecoderTable) -> bool:
 
 def _parts(table: DecoderTable) -> list[tuple[Decoder, ...]]:
     """The decoders in groups that one plan can hold."""
+    if table.writers is not None:
+        return [table.decoders]
     parts: list[tuple[Decoder, ...]] = []
     columns = MOST_COLUMNS
     for decoder in table.decoders:

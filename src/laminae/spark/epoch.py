@@ -21,7 +21,7 @@ from laminae.catalog.updates import AdvanceOwner, CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
-from laminae.engine.options import option
+from laminae.engine.options import is_framed, option
 from laminae.engine.view_order import connected
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
@@ -41,6 +41,7 @@ from laminae.spark.views.keyed import PLACED, placed, source_table_state
 from laminae.spark.views.plans import Plans
 from laminae.spark.views.run import EpochViews, ExpressionFailed, ViewRunner
 from laminae.spark.views.weights import weights_of
+from laminae.spark.writers import WriterMeeting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,10 +95,15 @@ class EpochRunner:
     lease_token: int
     clock: Callable[[], datetime]
     on_metric: OnMetric | None = None
+    writers: WriterMeeting = field(init=False)
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _closed: set[int] = field(default_factory=set)
     _plans: Plans = field(default_factory=Plans)
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
+
+    def __post_init__(self) -> None:
+        meeting = WriterMeeting(self.catalog, self.engine, self.storage, self.lease_token)
+        object.__setattr__(self, "writers", meeting)
 
     @contextmanager
     def between_epochs(self, source_id: int) -> Iterator[None]:
@@ -176,6 +182,7 @@ class EpochRunner:
         evolving = Evolving(self.engine, self.lease_token)
         for rounds_left in reversed(range(MOST_ROUNDS)):
             memory.learn(source, self.catalog.versions)
+            memory.learn_writers(source, self.catalog.writers)
             place = (span.start, span.end)
             plan = plan_epoch(source, memory, self.catalog.sinks(), batch_id, place, items, stamps)
             if rounds_left and evolving.follow(plan, log.outside(span)):
@@ -196,7 +203,7 @@ class EpochRunner:
             written = self._carefully(self._write_rows, plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
-            if not rounds_left or not (self._meets_versions(memory, plan, decoded) or evolving.evolve(plan, decoded)):
+            if not rounds_left or not self._learns(memory, plan, decoded, evolving):
                 break
             if written.segment is not None:
                 self.storage.remove(written.segment)
@@ -228,9 +235,14 @@ class EpochRunner:
             dead = self.catalog.dead_letter_epochs(source.id)
             if not dead:
                 return Replayed(0, 0)
-            versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
-            plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch())
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
+            if is_framed(source.options):
+                self.writers.ask_again(source, letters)
+                self._memories[source.id].writers = None
+                source = self.engine.source(source.name)
+            versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
+            writers = self.catalog.writers(source.id)
+            plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch(), writers)
             views = self._views(spark, source, microseconds_of(self.clock()))
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
             decoded = views.judged(again.records)
@@ -337,6 +349,12 @@ class EpochRunner:
         outcome = views.run_table(rows.select(f"{PLACED}.*"))
         faults.reach("views computed")
         return segment, count, outcome
+
+    def _learns(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded, evolving: Evolving) -> bool:
+        """Whether something is known by now, or in force, that was not when the epoch was planned."""
+        if plan.table.writers is not None:
+            return self.writers.meet(memory, plan, decoded)
+        return self._meets_versions(memory, plan, decoded) or evolving.evolve(plan, decoded)
 
     def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether records were refused only because the table lacks their versions: then the epoch runs again."""

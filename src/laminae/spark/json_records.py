@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 def json_records(raw: DataFrame, table: DecoderTable) -> Decoded:
     records = decode(raw, table)
+    if table.writers is not None:
+        # What a record asks for beyond the schema, its schema id tells.
+        return Decoded(records, lambda current: current)
     if table.refuses_unknown:
         records = records.withColumn(ERROR, F.coalesce(F.col(ERROR), F.when(F.col(UNKNOWN), F.lit(REASONS["unknown"]))))
 

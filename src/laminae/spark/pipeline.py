@@ -109,6 +109,7 @@ class Pipeline:
             self._advancer.pump(self.spark)
             for stream in self._running():
                 stream.process_all_available()
+            self._release_held()
             # What the others have committed is delivered, whatever stopped one of them.
             self._advancer.pump(self.spark)
             self._ticker.pump(self.spark)
@@ -120,6 +121,7 @@ class Pipeline:
         with self._telling_of_a_dead_jvm():
             for stream in self._running():
                 stream.await_termination()
+            self._release_held()
             # What the others have committed is delivered, whatever stopped one of them.
             self._advancer.pump(self.spark)
             self._ticker.pump(self.spark, ending=True)
@@ -250,10 +252,21 @@ class Pipeline:
         for stream in self._running():
             if self.interval is not None and stream.is_due(now()):
                 self._launch(stream)
+        self._release_held()
         self._ticker.pump(self.spark)
         self._outlets.pump(self.spark)
         self._tell_problems()
         return seq
+
+    def _release_held(self) -> None:
+        """Put records through that were held because a registry was away, where it answers again."""
+        for source in self.catalog.sources():
+            stream = self._streams.get(source.id)
+            if stream is None:
+                continue
+            if self._runner.writers.can_release(source):
+                self._runner.replay(self.spark, source.name)
+            stream.held = self._runner.writers.problem(source.id)
 
     def _tell_problems(self) -> None:
         """Write down what keeps a source from running, and that nothing does any more, for whoever asks the catalog."""

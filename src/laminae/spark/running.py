@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
 
-from laminae.errors import LaminaeError, PipelineFailed, SourceUnavailable
+from laminae.errors import LaminaeError, PipelineFailed, RegistryUnavailable, SourceUnavailable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +42,8 @@ class SourceStatus:
 class SourceStream:
     """`problem` is what keeps it from running, in our words. A source that cannot be read is tried again at `due`.
 
-    `planned` is the schema version that its epochs are planned for already.
+    `planned` is the schema version that its epochs are planned for already. `held` is why some of its records wait
+    while the others go on.
     """
 
     source: SourceRecord
@@ -53,6 +54,7 @@ class SourceStream:
     due: datetime | None = None
     wait: timedelta = FIRST_WAIT
     well_since: datetime | None = None
+    held: LaminaeError | None = None
 
     @property
     def is_active(self) -> bool:
@@ -89,9 +91,10 @@ class SourceStream:
 
     @property
     def is_retried(self) -> bool:
-        """Whether what stopped it may pass: records out of reach, or a machine too busy to start Python workers."""
+        """Whether what stopped it may pass: something out of reach, or a machine too busy to start Python workers."""
         failure = self.failure()
-        return isinstance(failure, SourceUnavailable) or (failure is not None and SLOW_START in str(failure))
+        is_away = isinstance(failure, SourceUnavailable | RegistryUnavailable)
+        return is_away or (failure is not None and SLOW_START in str(failure))
 
     def is_due(self, now: datetime) -> bool:
         """Whether to start it again: what stopped it may have passed, and it has waited long enough."""
@@ -126,6 +129,8 @@ class SourceStream:
 
     def _waits_for(self) -> LaminaeError | None:
         """The stream's reader waits without a word for a source that is out of reach: this look gives the reason."""
+        if self.held is not None:
+            return self.held
         try:
             if self.log is not None:
                 self.log.latest()

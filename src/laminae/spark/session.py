@@ -29,6 +29,8 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Off by default in Spark, where TIME is new: Avro and people have columns of it.
+    "spark.sql.timeType.enabled": "true",
     "spark.log.level": "ERROR",
 }
 

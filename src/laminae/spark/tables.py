@@ -18,7 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.epochs import DEAD_LETTER, MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
-from laminae.engine.options import FILE_CONNECTORS, option
+from laminae.engine.options import FILE_CONNECTORS, is_framed, option
+from laminae.engine.writers import as_of
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
 from laminae.spark.expression import column
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from laminae.catalog.model import EpochRecord, SourceRecord, VersionRecord
+    from laminae.catalog.model import EpochRecord, SourceRecord, VersionRecord, WriterRecord
     from laminae.catalog.port import Catalog
     from laminae.codec.decoders import DecoderTable
     from laminae.spark.contract import Decoded, SourceLog
@@ -90,7 +91,8 @@ def _records(
 ) -> DataFrame:
     known = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
     epochs = [epoch for epoch in known if epoch.epoch > since]
-    reading = _Reading(spark, storage, source, catalog.versions(source.id), open_log(source, str(storage.home)))
+    versions, writers = catalog.versions(source.id), catalog.writers(source.id) if is_framed(source.options) else ()
+    reading = _Reading(spark, storage, source, versions, open_log(source, str(storage.home)), writers)
     parts = [*reading.batches(epochs), *reading.replays(epochs, known)]
     if not parts:
         return spark.createDataFrame([], spark_schema(source.schema))
@@ -106,6 +108,7 @@ class _Reading:
     source: SourceRecord
     versions: Sequence[VersionRecord]
     log: SourceLog
+    writers: Sequence[WriterRecord] = ()
 
     def batches(self, epochs: Sequence[EpochRecord]) -> Iterator[DataFrame]:
         refused = _refused_items(self.storage, self.source, epochs)
@@ -113,7 +116,7 @@ class _Reading:
         for alike in self._alike(batches):
             past = self._as_of(alike[-1].version)
             span = LogRange(alike[0].start_offsets, alike[-1].end_offsets, refused)
-            for decoded in self._spans(past, span):
+            for decoded in self._spans(past, span, alike[-1].epoch):
                 yield self._rows(past, decoded)
 
     def replays(self, epochs: Sequence[EpochRecord], known: Sequence[EpochRecord]) -> Iterator[DataFrame]:
@@ -128,18 +131,29 @@ class _Reading:
                 if refused:
                     letters = letters.where(F.col("value").isNotNull() | ~F.col("item").isin(*refused))
                 newest = self.versions[replay.version - 1 : replay.version]
-                yield self._rows(past, self.log.decoded_again(letters, self._table(past, newest)))
+                yield self._rows(past, self.log.decoded_again(letters, self._table(past, newest, replay.epoch)))
 
     def _alike(self, batches: Sequence[EpochRecord]) -> Iterator[list[EpochRecord]]:
         """Neighbouring epochs whose versions refuse the same records are read as one."""
         found: list[EpochRecord] = []
         for epoch in batches:
-            if found and found[-1].version != epoch.version and not self._join(found, epoch):
+            if found and not self._are_alike(found, epoch):
                 yield found
                 found = []
             found.append(epoch)
         if found:
             yield found
+
+    def _are_alike(self, found: Sequence[EpochRecord], epoch: EpochRecord) -> bool:
+        if is_framed(self.source.options):
+            # A column that a version has taken on since is read of the records behind it alone.
+            return found[-1].version == epoch.version and self._reads_alike(found[-1].epoch, epoch.epoch)
+        return found[-1].version == epoch.version or self._join(found, epoch)
+
+    def _reads_alike(self, one: int, other: int) -> bool:
+        """Whether every schema id that the earlier epoch knew means the same to the later one."""
+        later = {writer.schema_id: writer for writer in as_of(self.writers, other)}
+        return all(later[writer.schema_id] is writer for writer in as_of(self.writers, one))
 
     def _join(self, found: Sequence[EpochRecord], epoch: EpochRecord) -> bool:
         # A stamp or a field of a version to come was refused, and would not be by a later version.
@@ -148,7 +162,7 @@ class _Reading:
             return False
         return refuse_alike(self._schema(found[-1].version), self._schema(epoch.version))
 
-    def _spans(self, past: SourceRecord, span: LogRange) -> Iterator[Decoded]:
+    def _spans(self, past: SourceRecord, span: LogRange, epoch: int) -> Iterator[Decoded]:
         """The range, cut where so many versions have begun to hold that one plan could not decode them all."""
         known = self.versions[: past.version]
         items = range(self.log.item(span.start), self.log.item(span.end))
@@ -158,7 +172,7 @@ class _Reading:
             if has_stamps(past):
                 wanted |= self._stamps(cut, known)
             versions = [version for version in known if version.version in wanted]
-            yield self.log.decoded(self.spark, cut, self._table(past, versions))
+            yield self.log.decoded(self.spark, cut, self._table(past, versions, epoch))
 
     def _stamps(self, span: LogRange, known: Sequence[VersionRecord]) -> set[int]:
         """The versions that stamped records may have: all, or when these are many, those that occur."""
@@ -172,8 +186,9 @@ class _Reading:
     def _schema(self, version: int) -> pa.Schema:
         return self.versions[version - 1].schema
 
-    def _table(self, past: SourceRecord, wanted: Sequence[VersionRecord]) -> DecoderTable:
-        table = decoder_table(past, self.versions[: past.version], wanted, first_item=None)
+    def _table(self, past: SourceRecord, wanted: Sequence[VersionRecord], epoch: int) -> DecoderTable:
+        writers = as_of(self.writers, epoch)
+        table = decoder_table(past, self.versions[: past.version], wanted, None, writers)
         return replace(table, finds_unknown_fields=table.refuses_unknown)
 
     def _rows(self, past: SourceRecord, decoded: Decoded) -> DataFrame:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed
-from laminae.engine.options import option
+from laminae.engine.options import is_framed, option
+from laminae.engine.subjects import has_registry
 from laminae.errors import InvalidOption, NotAvailable
 from laminae.spark.debezium import DebeziumLog
 from laminae.spark.files.csv import CsvReader
 from laminae.spark.files.parquet import ParquetReader
+from laminae.spark.kafka.log import KafkaLog
+from laminae.spark.kafka.settings import PREFIX
 from laminae.spark.lake.delta_commits import commit_list
 from laminae.spark.lake.delta_table import table_path
 from laminae.spark.lake.iceberg_table import table_settings
@@ -125,6 +128,30 @@ def _delta(source: SourceRecord, home: str) -> SourceLog:
     return TableLog(settings, commit_list(settings), marks_of(source))
 
 
+def _kafka(source: SourceRecord, home: str) -> SourceLog:
+    kind = option(source.options, "format") or "json"
+    if kind not in KAFKA_FORMATS:
+        raise NotAvailable(
+            feature=f"Reading {kind} from Kafka",
+            problem=f"source {source.name} cannot be read so yet",
+            advice=f"Use one of {', '.join(KAFKA_FORMATS)}.",
+        )
+    if is_framed(source.options) and not has_registry(source.options):
+        raise InvalidOption(
+            option="registry",
+            owner=source.name,
+            problem="it is missing, and a record in Avro does not say how it was written",
+            advice="Give the address of the schema registry: registry = 'https://host:8081'.",
+        )
+    given = {name: value for name, value in source.options if name in KAFKA_OPTIONS or name.startswith(PREFIX)}
+    policy = option(source.options, "on_data_loss") or ""
+    return _unwrapped(source, KafkaLog(_settings(source, home, connector="kafka", **given | {"on_data_loss": policy})))
+
+
+KAFKA_FORMATS = ("json", "avro", "debezium-json")
+KAFKA_OPTIONS = ("topic", "topic_pattern", "start", "max_records_per_epoch", "version_header")
+
+
 def _settings(source: SourceRecord, home: str, **own: str) -> Settings:
     directory = log_directory(source.name, source.id, home)
     limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
@@ -150,4 +177,5 @@ OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {
     "rate": _rate,
     "iceberg": _iceberg,
     "delta": _delta,
+    "kafka": _kafka,
 }

@@ -65,7 +65,12 @@ class PushLog(NumberedLog):
             return no_records(spark)
         self._directory.items(items.stop)
         if items.start < (floor := self._directory.floor()):
-            raise SourceTruncated(source=self._directory.source, first=floor, wanted=items.start)
+            raise SourceTruncated(
+                source=self._directory.source,
+                wanted=f"item {items.start}",
+                first=f"item {floor}",
+                advice="Keep them longer with ALTER SOURCE ... SET (spool_retention = '...'); what is gone stays gone.",
+            )
         files = [item_file(self._directory, item) for item in items]
         for file in files:
             if not os.path.exists(file):

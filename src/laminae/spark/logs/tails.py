@@ -72,12 +72,20 @@ def _delta(settings: Mapping[str, str]) -> Tail:
     return commit_list(settings)
 
 
+def _kafka(settings: Mapping[str, str]) -> Tail:
+    # Loaded late: it builds upon modules of this package.
+    from laminae.spark.kafka.broker import slice_list
+
+    return slice_list(settings)
+
+
 TAILS: dict[str, Callable[[Mapping[str, str]], Tail]] = {
     "push": _push,
     "files": _files,
     "rate": _rate,
     "iceberg": _iceberg,
     "delta": _delta,
+    "kafka": _kafka,
 }
 
 

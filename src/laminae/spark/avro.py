@@ -1,0 +1,166 @@
+"""Records behind Confluent's frame to rows of the current schema, by Spark's `from_avro`: no Python sees a row.
+
+Each schema id has a column of its own that is read for its own records alone, with the writer's schema and no other:
+to resolve it against a reader's would go by names, and undo column ids. So one pass serves the ids of many versions.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laminae.codec.confluent import GUID_MAGIC, HEADER, MAGIC
+from laminae.schema.avro import parse_avro
+from laminae.schema.avro.nodes import AvroRecord
+from laminae.schema.projection import projection_between
+from laminae.spark.avro_values import declared
+from laminae.spark.columns import Columns
+from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN
+from laminae.spark.expression import (
+    FALSE,
+    TRUE,
+    Expression,
+    call,
+    cases,
+    column,
+    first_text,
+    literal,
+    options_map,
+    struct,
+    when,
+)
+from laminae.spark.literals import type_sql
+from laminae.spark.project import project_columns, violations
+from laminae.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from laminae.catalog.model import WriterRecord
+    from laminae.codec.decoders import DecoderTable
+    from laminae.schema.avro import AvroField, AvroSchema
+
+REASONS = {
+    "empty": "the record has no value",
+    "frame": "the record is not framed as a schema registry's client does it",
+    "guid": "the record names its schema by a GUID, which is not supported yet",
+    "bytes": "its bytes are no record of schema id {id}",
+}
+HELD = "held until the registry answers: schema id "
+"""How the reason begins of a record whose schema id the registry could not be asked about. It is replayed by itself."""
+STAR, VALUE, FRAME, PARSED = Expression("*"), column("value"), column("_frame"), "_avro_{}"
+SCHEMA_ID = call("conv", call("hex", call("substring", VALUE, literal(2), literal(4))), literal(16), literal(10))
+# A record has to end where its bytes do, which `from_avro` does not look at: these are put behind it and read, too.
+END = b"\xa7LAM"
+ROW_FIELD, END_FIELD = "row", "end"
+
+
+def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
+    """Each a projection of the one before: the frame, each id's reading, the row or the reason."""
+    writers = table.writers or ()
+    readings = [
+        _Reading(writer, table.current, column(PARSED.format(place)))
+        for place, writer in enumerate(writers)
+        if writer.refusal is None
+    ]
+    framed = Columns(spark).add(STAR).add(call("substring", VALUE, literal(1), literal(HEADER.size)), "_frame")
+    parsed = Columns(spark).add(STAR)
+    for reading in readings:
+        parsed.add(reading.parse(), reading.parsed.sql.strip("`"))
+    refused = [(_is_of(writer), literal(writer.refusal)) for writer in writers if writer.refusal is not None]
+    known = [(_is_of(reading.writer), reading) for reading in readings]
+    told = [*((test, reading.problem()) for test, reading in known), *refused]
+    error = cases(told, _strange()) if told else _strange()
+    unknown = cases([(_is_of(writer), FALSE) for writer in writers] + [(_is_framed(), TRUE)], FALSE)
+    last = Columns(spark)
+    for name in RAW_COLUMNS:
+        # The id is the record's stamp.
+        last.add(column(name) if name != "version" else when(_is_framed(), SCHEMA_ID.try_cast("INT")), name)
+    row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
+    last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
+    return [framed, parsed, last]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A record as one schema id reads it. `parsed` is NULL for records of other ids."""
+
+    writer: WriterRecord
+    current: pa.Schema
+    parsed: Expression
+
+    def parse(self) -> Expression:
+        body = call("concat", Expression(f"substring({VALUE.sql}, {HEADER.size + 1})"), _bytes(END))
+        options = options_map({"mode": "PERMISSIVE"})
+        read = call("from_avro", body, literal(framed_schema(self.writer.avro)), options)
+        # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
+        return when(call("monotonically_increasing_id").compared(">=", 0), when(_is_of(self.writer), read))
+
+    def problem(self) -> Expression:
+        """Why there is no row: bytes that cannot be read give a record without anything in it."""
+        ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
+        broken = when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(self._broken))
+        projection = projection_between(self.writer.columns, self.current)
+        return first_text([broken, violations(projection, self._column)])
+
+    def row(self) -> Expression:
+        return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
+
+    @property
+    def _broken(self) -> str:
+        return REASONS["bytes"].format(id=self.writer.schema_id)
+
+    def _column(self, index: int) -> Expression:
+        schema = parse_avro(self.writer.avro)
+        field = _fields(schema)[index]
+        return declared(field.type, schema, self.parsed.field(ROW_FIELD).field(field.name))
+
+
+def framed_schema(text: str) -> str:
+    """A record around the writer's, written as the writer's is: NULL in it is a failure and no NULL of the writer's."""
+    end = {"type": "fixed", "name": "laminae_end", "size": len(END)}
+    fields = [{"name": ROW_FIELD, "type": json.loads(text)}, {"name": END_FIELD, "type": end}]
+    return json.dumps({"type": "record", "name": "laminae_framed", "fields": fields}, separators=(",", ":"))
+
+
+def _fields(schema: AvroSchema) -> tuple[AvroField, ...]:
+    root = schema.root
+    return root.fields if isinstance(root, AvroRecord) else ()
+
+
+def _is_of(writer: WriterRecord) -> Expression:
+    return FRAME.compared("=", _bytes(HEADER.pack(MAGIC, writer.schema_id)))
+
+
+def _is_framed() -> Expression:
+    is_whole = call("length", FRAME).compared("=", HEADER.size)
+    return is_whole & _begins(MAGIC)
+
+
+def _begins(magic: int) -> Expression:
+    return call("substring", FRAME, literal(1), literal(1)).compared("=", _bytes(bytes([magic])))
+
+
+def _strange() -> Expression:
+    """Of a record whose id nobody knows, or that has none."""
+    return cases(
+        [
+            (VALUE.is_null(), literal(REASONS["empty"])),
+            (_is_framed(), call("concat", literal(HELD), SCHEMA_ID)),
+            (_begins(GUID_MAGIC), literal(REASONS["guid"])),
+        ],
+        literal(REASONS["frame"]),
+    )
+
+
+def _bytes(content: bytes) -> Expression:
+    return Expression(f"X'{content.hex().upper()}'")
+
+
+def _no_row(current: pa.Schema) -> Expression:
+    kinds = ((field.name, Expression(f"CAST(NULL AS {type_sql(spark_type(field.type))})")) for field in current)
+    return struct(kinds)

@@ -1,0 +1,195 @@
+"""Framed records by `from_avro` to rows: every type, many ids in one pass, and a reason for what cannot be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from laminae.catalog.model import WriterRecord
+from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.decoders import Decoder, DecoderTable
+from laminae.schema.identity import assign_ids
+from laminae.schema.writer import bound
+from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, UNKNOWN
+from laminae.spark.decode import decode
+from laminae.spark.quick import quick_rows
+from tests.support.avro_records import framed, record_schema
+from tests.support.registry_double import avro_field as field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("connector_jars")]
+
+INNER = {
+    "type": "record",
+    "name": "Inner",
+    "fields": [field("x", "int"), field("at", {"type": "int", "logicalType": "time-millis"})],
+}
+KINDS: dict[str, tuple[object, Any, Any]] = {
+    "bo": ("boolean", True, True),
+    "i": ("int", -5, -5),
+    "l": ("long", 2**40, 2**40),
+    "f": ("float", 1.5, 1.5),
+    "d": ("double", -0.25, -0.25),
+    "by": ("bytes", b"\x00\xff", b"\x00\xff"),
+    "s": ("string", "größe", "größe"),
+    "e": ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+    "fx": ({"type": "fixed", "name": "F", "size": 2}, b"ab", b"ab"),
+    "dt": ({"type": "int", "logicalType": "date"}, date(2024, 2, 29), date(2024, 2, 29)),
+    "tm": ({"type": "int", "logicalType": "time-millis"}, time(23, 59, 59, 999000), time(23, 59, 59, 999000)),
+    "tu": ({"type": "long", "logicalType": "time-micros"}, time(1, 2, 3, 4), time(1, 2, 3, 4)),
+    "ts": (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        datetime(2024, 1, 2, 3, 4, 5, 6000, UTC),
+        datetime(2024, 1, 2, 3, 4, 5, 6000, UTC),
+    ),
+    "tn": (
+        {"type": "long", "logicalType": "local-timestamp-micros"},
+        datetime(2024, 1, 2, 3, 4, 5, 6),
+        datetime(2024, 1, 2, 3, 4, 5, 6),
+    ),
+    "dec": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        Decimal("-123.45"),
+        Decimal("-123.45"),
+    ),
+    "du": (
+        {"type": "fixed", "name": "Du", "size": 12, "logicalType": "duration"},
+        (1).to_bytes(4, "little") + (2**32 - 1).to_bytes(4, "little") + (3).to_bytes(4, "little"),
+        {"months": 1, "days": 2**32 - 1, "millis": 3},
+    ),
+    "r": (INNER, {"x": 1, "at": time(0, 0, 1)}, {"x": 1, "at": time(0, 0, 1)}),
+    "a": (
+        {"type": "array", "items": ["null", "Inner"]},
+        [None, {"x": 2, "at": time(0)}],
+        [None, {"x": 2, "at": time(0)}],
+    ),
+    "m": ({"type": "map", "values": "long"}, {"k": 7}, {"k": 7}),
+    "n": (["null", "string"], None, None),
+    "il": (["int", "long"], 3, 3),
+    "u": (["null", "int", "string"], "text", {"member0": None, "member1": "text"}),
+}
+
+
+def writer(schema_id: int, text: str, current: pa.Schema, refusal: str | None = None) -> WriterRecord:
+    return WriterRecord(1, schema_id, 0, 1, True, refusal, text, bound(columns_of_avro(text), None, current))
+
+
+def table(current: pa.Schema, *writers: WriterRecord) -> DecoderTable:
+    return DecoderTable((Decoder(1, current, 0),), current, has_stamps=False, writers=writers)
+
+
+def raw(spark: SparkSession, *values: bytes | None) -> DataFrame:
+    rows = [(None, value, "t-0", place, 0, None, None) for place, value in enumerate(values)]
+    return spark.createDataFrame(rows, RAW_SCHEMA)
+
+
+def rows(frame: DataFrame) -> list[Any]:
+    return [row.asDict(recursive=True) for row in frame.orderBy("offset").collect()]
+
+
+@pytest.fixture(scope="module")
+def everything() -> str:
+    return record_schema(*(field(name, kind) for name, (kind, _, _) in KINDS.items()))
+
+
+@pytest.fixture
+def time_of_day(spark: SparkSession) -> Iterator[None]:
+    """What a session of laminae's own is started with."""
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.timeType.enabled")
+
+
+@pytest.mark.usefixtures("time_of_day")
+def test_every_type_is_read_as_its_column(spark: SparkSession, everything: str) -> None:
+    current, _ = assign_ids(columns_of_avro(everything), 1)
+    value = framed(7, everything, {name: given for name, (_, given, _) in KINDS.items()})
+    (found,) = rows(decode(raw(spark, value), table(current, writer(7, everything, current))))
+    assert found[ERROR] is None
+    assert found["version"] == 7
+    expected = {name: wanted for name, (_, _, wanted) in KINDS.items()}
+    expected["ts"] = expected["ts"].replace(tzinfo=None)
+    assert found[ROW] == expected
+
+
+V1 = record_schema(field("id"), field("amount", "int"))
+V2 = record_schema(field("id"), field("amount", "long"), field("note", ["null", "string"], default=None))
+
+
+@pytest.fixture(scope="module")
+def current() -> pa.Schema:
+    return assign_ids(columns_of_avro(V2), 1)[0]
+
+
+def test_ids_are_read_together_and_each_by_its_own_schema(spark: SparkSession, current: pa.Schema) -> None:
+    both = table(current, writer(1, V1, current), writer(300, V2, current))
+    values = [
+        framed(1, V1, {"id": 1, "amount": 10}),
+        framed(300, V2, {"id": 2, "amount": 2**40, "note": "n"}),
+        framed(1, V1, {"id": 3, "amount": 30}),
+    ]
+    found = rows(decode(raw(spark, *values), both))
+    assert [(row[ROW]["id"], row[ROW]["amount"], row[ROW]["note"]) for row in found] == [
+        (1, 10, None),
+        (2, 2**40, "n"),
+        (3, 30, None),
+    ]
+    quick = quick_rows(spark, both, lambda columns: raw(spark, *values).select(*columns), None)
+    assert sorted(row["id"] for row in quick.frame().collect()) == [1, 2, 3]
+    assert not quick.refused()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "the record has no value"),
+        (b"", "not framed"),
+        (b"{}", "not framed"),
+        (b"\x01" + bytes(20), "GUID"),
+        (framed(1, V1, {"id": 1, "amount": 1})[:-1], "no record of schema id 1"),
+        (framed(1, V1, {"id": 1, "amount": 1}) + b"\x00", "no record of schema id 1"),
+        (framed(5, V1, {"id": 1, "amount": 1}), "not under the subject"),
+    ],
+)
+def test_what_cannot_be_read_has_a_reason(
+    spark: SparkSession, current: pa.Schema, value: bytes | None, reason: str
+) -> None:
+    known = table(current, writer(1, V1, current), writer(5, V1, current, "it is not under the subject"))
+    (found,) = rows(decode(raw(spark, value), known))
+    assert reason in found[ERROR]
+    assert not found[UNKNOWN]
+    quick = quick_rows(spark, known, lambda columns: raw(spark, value).select(*columns), None)
+    assert quick.frame().collect() == []
+    assert quick.refused()
+
+
+def test_an_id_that_nobody_knows_is_marked(spark: SparkSession, current: pa.Schema) -> None:
+    for known in (table(current, writer(1, V1, current)), table(current)):
+        (found,) = rows(decode(raw(spark, framed(2**31 - 1, V1, {"id": 1, "amount": 1})), known))
+        assert (found[UNKNOWN], found["version"]) == (True, 2**31 - 1)
+        assert str(2**31 - 1) in found[ERROR]
+
+
+def test_a_record_of_nothing_but_nulls_is_a_row(spark: SparkSession) -> None:
+    text = record_schema(field("a", ["null", "long"]), field("b", ["null", "string"]))
+    current, _ = assign_ids(columns_of_avro(text), 1)
+    (found,) = rows(
+        decode(raw(spark, framed(1, text, {"a": None, "b": None})), table(current, writer(1, text, current)))
+    )
+    assert (found[ERROR], found[ROW]) == (None, {"a": None, "b": None})
+
+
+def test_a_value_that_does_not_fit_has_its_path_and_reason(spark: SparkSession) -> None:
+    narrow, _ = assign_ids(columns_of_avro(V1), 1)
+    values = [framed(2, V2, {"id": 1, "amount": number, "note": None}) for number in (5, 2**40)]
+    good, bad = rows(decode(raw(spark, *values), table(narrow, writer(2, V2, narrow))))
+    assert good[ROW] == {"id": 1, "amount": 5}
+    assert bad[ERROR] == "amount cannot become INT without losing its value"

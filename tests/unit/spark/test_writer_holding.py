@@ -1,0 +1,118 @@
+"""Records that wait for a registry: how many are held, and when a source waits instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from laminae.catalog.updates import CommitEpoch
+from laminae.engine import subjects
+from laminae.engine.engine import Engine
+from laminae.errors import RegistryUnavailable
+from laminae.registry import RegistryClient, RegistrySettings, Retry
+from laminae.spark.avro import HELD
+from laminae.spark.storage import Storage
+from laminae.spark.writers import WriterMeeting
+from tests.support.catalogs import NOON, create, live
+from tests.support.registry_double import Registry, avro_field
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from laminae.catalog import Catalog
+    from laminae.catalog.model import SourceRecord
+
+AWAY = RegistryUnavailable(source="orders", problem="it is away")
+OPTIONS = (
+    ("connector", "kafka"),
+    ("format", "avro"),
+    ("hold_max_records", "5"),
+    ("registry", "http://registry"),
+    ("topic", "orders"),
+)
+
+
+@pytest.fixture
+def source(catalog: Catalog) -> SourceRecord:
+    catalog.commit([create("orders", options=OPTIONS)])
+    return live(catalog)
+
+
+@pytest.fixture
+def meeting(catalog: Catalog, tmp_path: Path) -> WriterMeeting:
+    return WriterMeeting(catalog, Engine(catalog), Storage(tmp_path), 0)
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    made = Registry()
+    client = RegistryClient(RegistrySettings("http://registry", "orders"), made, Retry(attempts=1))
+    monkeypatch.setattr(subjects, "client_of", lambda options, owner: client)
+    monkeypatch.setattr("laminae.spark.writers.PAUSE_SECONDS", 0.0)
+    return made
+
+
+def set_aside(catalog: Catalog, source: SourceRecord, place: Path, reasons: list[str]) -> None:
+    """An epoch whose dead letters have these reasons."""
+    segment = place / "letters"
+    segment.mkdir()
+    ids = [7] * len(reasons)
+    pq.write_table(pa.table({"version": pa.array(ids, pa.int32()), "reason": reasons}), segment / "part.parquet")
+    epoch = CommitEpoch(source.id, source.name, 0, "a", "b", 1, 0, NOON)
+    catalog.commit([replace(epoch, dead_letters=len(reasons), dead_letter_segment="letters")])
+
+
+def test_held_records_are_counted_by_their_schema_id(
+    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, tmp_path: Path
+) -> None:
+    assert meeting.held(source) == {}
+    set_aside(catalog, source, tmp_path, [f"{HELD}7", "its bytes are no record", f"{HELD}7"])
+    assert meeting.held(source) == {7: 2}
+
+
+def test_records_are_held_up_to_a_limit_and_then_the_source_waits(
+    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, tmp_path: Path
+) -> None:
+    set_aside(catalog, source, tmp_path, [f"{HELD}7", f"{HELD}7"])
+    meeting._hold(source, 3, AWAY)
+    assert meeting.problem(source.id) is AWAY
+    with pytest.raises(RegistryUnavailable):
+        meeting._hold(source, 4, AWAY)
+
+
+def test_where_order_matters_the_source_waits(source: SourceRecord, meeting: WriterMeeting) -> None:
+    keyed = replace(source, options=tuple(sorted((*OPTIONS, ("changelog", "upsert")))))
+    with pytest.raises(RegistryUnavailable):
+        meeting._hold(keyed, 1, AWAY)
+
+
+def test_what_is_held_is_released_when_the_registry_answers(
+    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry, tmp_path: Path
+) -> None:
+    for _ in range(7):
+        registry.put("orders-value", avro_field("id"))
+    assert not meeting.can_release(source)
+    meeting._hold(source, 1, AWAY)
+    # The epoch that holds it is committed after a look.
+    assert not meeting.can_release(source)
+    assert meeting.problem(source.id) is AWAY
+    set_aside(catalog, source, tmp_path, [f"{HELD}7"])
+    registry.is_away = True
+    assert not meeting.can_release(source)
+    assert "does not answer" in str(meeting.problem(source.id))
+    registry.is_away = False
+    assert meeting.can_release(source)
+    assert meeting.problem(source.id) is None
+
+
+def test_another_driver_finds_what_is_held(
+    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry, tmp_path: Path
+) -> None:
+    for _ in range(7):
+        registry.put("orders-value", avro_field("id"))
+    set_aside(catalog, source, tmp_path, [f"{HELD}7"])
+    assert meeting.can_release(source)

@@ -11,16 +11,16 @@ EPOCH_POINTS = (
     "epoch planned",
     "rows written",
     "schema inferred",
-    "schema id met",
     "schema evolved",
     "dead letters written",
     "files synced",
     "epoch committed",
 )
+WRITER_POINTS = ("schema id met",)
 SINK_POINTS = ("sink placed", "snapshot written", "part in place", "segment delivered")
 DATABASE_POINTS = ("rows staged", "rows merged", "transaction committed")
 VIEW_POINTS = ("views computed", "view filled", "view advanced", "tick computed", "tick committed")
-POINTS = (*EPOCH_POINTS, *SINK_POINTS, *DATABASE_POINTS, *VIEW_POINTS)
+POINTS = (*EPOCH_POINTS, *WRITER_POINTS, *SINK_POINTS, *DATABASE_POINTS, *VIEW_POINTS)
 
 _actions: dict[str, Callable[[], None]] = {}
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from laminae.engine import faults
 from laminae.registry import RegistryClient, RegistrySettings
 from laminae.registry.http import HttpTransport, Request
 from tests.support.avro_records import Written, framed, record_schema, register
@@ -164,3 +165,39 @@ def test_other_kinds_of_schemas_and_unframed_records_are_dead_letters(
     for (reason,), told in zip(found, expected, strict=True):
         assert told in reason
     assert db.sql("SELECT id FROM orders").fetchall() == [(5,)]
+
+
+class CrashError(Exception):
+    """What a fault point raises in place of kill -9."""
+
+
+@pytest.mark.parametrize("point", [*faults.WRITER_POINTS, "schema evolved", "epoch committed"])
+def test_a_crash_in_the_epoch_that_meets_a_schema_id_changes_nothing(
+    db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str, point: str
+) -> None:
+    subject = f"{topic.name}-value"
+    first = register(registry, subject, ID, AMOUNT)
+    create(db, topic, registry_address)
+    topic.send(first.records([{"id": 1, "amount": 1}]), 0)
+    db.run()
+    second = register(registry, subject, ID, AMOUNT, NOTE)
+    topic.send(second.records([{"id": 2, "amount": 2, "note": "two"}]), 0)
+
+    def crash() -> None:
+        faults.clear()
+        raise CrashError(point)
+
+    faults.install(point, crash)
+    try:
+        with pytest.raises(Exception, match="CrashError"):
+            db.run()
+    finally:
+        faults.clear()
+    topic.send(first.records([{"id": 3, "amount": 3}]), 1)
+    db.run()
+    assert db.version("orders") == 2
+    assert db.sql("SELECT id, amount, note FROM orders ORDER BY id").fetchall() == [
+        (1, 1, None),
+        (2, 2, "two"),
+        (3, 3, None),
+    ]

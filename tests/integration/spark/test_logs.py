@@ -436,8 +436,8 @@ def test_files_without_a_path_or_on_another_system_are_refused(home: str) -> Non
 
 
 def test_connector_without_a_log_is_refused(home: str) -> None:
-    with pytest.raises(NotAvailable, match="kafka"):
-        open_log(source(connector="kafka"), home)
+    with pytest.raises(NotAvailable, match="Connector pigeon"):
+        open_log(source(connector="pigeon"), home)
 
 
 def test_files_of_a_range_are_described_without_those_that_were_refused(home: str, inbox: Path) -> None:

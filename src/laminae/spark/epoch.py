@@ -10,36 +10,32 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.catalog.updates import AdvanceOwner, CommitEpoch
+from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
 from laminae.engine.options import is_framed, option
 from laminae.engine.view_order import connected
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
-from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded, LogRange, QuickRows
-from laminae.spark.event_time import EventTimes
+from laminae.spark.contract import ERROR, RAW_COLUMNS, VERSION, Decoded, LogRange, QuickRows
+from laminae.spark.epoch_rows import EpochRows, Written
 from laminae.spark.evolving import Evolving
 from laminae.spark.instants import microseconds_of
 from laminae.spark.logs import open_log
-from laminae.spark.logs.numbered import literal_path
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
-from laminae.spark.rows import FrameRows
 from laminae.spark.tables import dead_letter_records
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
-from laminae.spark.views.job import NOTHING, Outcome
-from laminae.spark.views.keyed import PLACED, placed, source_table_state
+from laminae.spark.views.keyed import source_table_state
 from laminae.spark.views.plans import Plans
-from laminae.spark.views.run import EpochViews, ExpressionFailed, ViewRunner
+from laminae.spark.views.run import EpochViews, ViewRunner
 from laminae.spark.views.weights import weights_of
 from laminae.spark.writers import WriterMeeting
 
@@ -52,10 +48,9 @@ if TYPE_CHECKING:
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
     from laminae.engine.engine import Engine
-    from laminae.spark.contract import Rows, SourceLog
+    from laminae.spark.contract import SourceLog
     from laminae.spark.storage import Storage
 
-_Rows = TypeVar("_Rows", "DataFrame", QuickRows)
 # Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
 MOST_ROUNDS = 5
 PRUNING = "org.apache.spark.sql.catalyst.optimizer.PruneFilters"
@@ -63,18 +58,6 @@ PRUNING = "org.apache.spark.sql.catalyst.optimizer.PruneFilters"
 
 class Stopping(Exception):
     """An epoch that would begin while its source is being stopped. It is done by the next driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What the job did and saw: rows by footers or by an aggregate, and facts that stay true when a task runs twice."""
-
-    segment: str | None
-    rows: int
-    has_errors: bool
-    has_unknown: bool
-    views: Outcome = NOTHING
-    event_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +162,7 @@ class EpochRunner:
         items = range(log.item(span.start), log.item(span.end))
         stamps = log.stamps_at_hand(span)
         time = time_of(self.storage.checkpoint(source.id), source.name, batch_id)
-        evolving = Evolving(self.engine, self.lease_token)
+        evolving, writing = Evolving(self.engine, self.lease_token), EpochRows(self.storage)
         for rounds_left in reversed(range(MOST_ROUNDS)):
             memory.learn(source, self.catalog.versions)
             memory.learn_writers(source, self.catalog.writers)
@@ -194,13 +177,13 @@ class EpochRunner:
             for way in () if views.judges else memory.ways(batch_id):
                 quick = self._quick(spark, log, span, plan, way, views.fits)
                 if quick is not None:
-                    written = self._carefully(self._write_quickly, plan, quick, views)
+                    written = writing.quickly(plan, quick, views)
                     if not written.has_errors:
                         return self._commit(plan, None, written)
                     memory.look_closer(batch_id, than=way)
             decoded = log.decoded(spark, span, plan.table)
             decoded = replace(decoded, records=views.judged(decoded.records))
-            written = self._carefully(self._write_rows, plan, decoded.records, views)
+            written = writing.closely(plan, decoded.records, views)
             if not (written.has_errors or written.has_unknown):
                 break
             if not rounds_left or not self._learns(memory, plan, decoded, evolving):
@@ -246,7 +229,7 @@ class EpochRunner:
             views = self._views(spark, source, microseconds_of(self.clock()))
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
             decoded = views.judged(again.records)
-            written = self._carefully(self._write_rows, plan, decoded, views)
+            written = EpochRows(self.storage).closely(plan, decoded, views)
             number = self._commit(plan, decoded, written)
             # One letter may stand for a whole file, so this is not what is left of those that were taken.
             refused = sum(epoch.dead_letters for epoch in self.catalog.epochs(source.id) if epoch.epoch == number)
@@ -270,85 +253,6 @@ class EpochRunner:
         schema = spark_schema(source.schema)
         future = future_limit(source)
         return EpochViews(runner, spark, source.name, states, place, table, weights, future, self._plans, schema)
-
-    def _carefully(
-        self, write: Callable[[EpochPlan, _Rows, EpochViews], Written], plan: EpochPlan, rows: _Rows, views: EpochViews
-    ) -> Written:
-        """Write, and once more with rows set aside where an expression of a view fails on some."""
-        try:
-            return write(plan, rows, views)
-        except ExpressionFailed:
-            # What a failed job has observed is not all there is to see, so nothing of it is kept.
-            return write(plan, rows, replace(views, is_guarded=True))
-
-    def _write_quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
-        """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
-        times = EventTimes(plan.source)
-        read = FrameRows(times.seen_in(quick.frame())) if times.are_wanted else quick
-        segment, rows, outcome = self._write(plan, read, views)
-        refused = quick.refused()
-        if refused and segment is not None:
-            self.storage.remove(segment)
-        if rows is None:
-            # Its own count has every reading in it, and rows that are set aside are read once more.
-            rows = quick.frame().count() if views.is_guarded or _sets_aside(outcome) else quick.count()
-        return Written(segment, rows, refused, False, outcome, times.latest())
-
-    def _write_rows(self, plan: EpochPlan, decoded: DataFrame, views: EpochViews) -> Written:
-        """The same with a closer look at every record that needs one, and what is seen beside."""
-        observation = Observation()
-        seen = decoded.observe(
-            observation,
-            F.max(F.col(ERROR).isNotNull()).alias("errors"),
-            F.max(F.col(UNKNOWN)).alias("unknown"),
-            F.count_if(F.col(ERROR).isNull()).alias("rows"),
-        )
-        times = EventTimes(plan.source)
-        good = times.seen_in(seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table)))
-        segment, rows, outcome = self._write(plan, FrameRows(good), views)
-        found = observation.get
-        counted = found["rows"] if rows is None else rows
-        return Written(segment, counted, bool(found["errors"]), bool(found["unknown"]), outcome, times.latest())
-
-    def _write(self, plan: EpochPlan, rows: Rows, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
-        """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
-        if views.table is not None:
-            return self._write_table(plan, rows.frame(), views)
-        if not plan.has_readers and not views.states:
-            counted = rows.frame().count()
-            faults.reach("rows written")
-            return None, counted, NOTHING
-        segment, count = None, None
-        if plan.has_readers or views.reads > 1 or views.is_guarded:
-            segment = self.storage.new_segment(plan.source.id, "segments")
-            path = self.storage.path(segment)
-            frame = rows.frame()
-            frame.write.mode("errorifexists").parquet(path)
-            count = self.storage.rows(segment)
-            if views.states:
-                # Rather than decode everything once more for each reader.
-                again = frame.sparkSession.read.schema(frame.schema).parquet(literal_path(path))
-                rows = FrameRows(again, is_bare=True)
-        faults.reach("rows written")
-        if not views.states:
-            return segment, count, NOTHING
-        outcome = views.run(rows)
-        faults.reach("views computed")
-        return segment, count, outcome
-
-    def _write_table(
-        self, plan: EpochPlan, rows: DataFrame, views: EpochViews
-    ) -> tuple[str | None, int | None, Outcome]:
-        """The same for a source that keeps a table: a segment of its records if a sink asks for it, then the table."""
-        segment, count = None, None
-        if plan.has_readers:
-            segment = self.storage.new_segment(plan.source.id, "segments")
-            rows.drop(PLACED).write.mode("errorifexists").parquet(self.storage.path(segment))
-            count = self.storage.rows(segment)
-        faults.reach("rows written")
-        outcome = views.run_table(rows.select(f"{PLACED}.*"))
-        faults.reach("views computed")
-        return segment, count, outcome
 
     def _learns(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded, evolving: Evolving) -> bool:
         """Whether something is known by now, or in force, that was not when the epoch was planned."""
@@ -412,7 +316,3 @@ class EpochRunner:
         if waiting + count > limit:
             raise DeadLetterLimit(source=source.name, count=waiting + count, limit=limit)
         return segment, count
-
-
-def _sets_aside(outcome: Outcome) -> bool:
-    return any(isinstance(update, AdvanceOwner) and (update.late or update.refused) for update in outcome.updates)

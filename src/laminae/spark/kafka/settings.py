@@ -24,10 +24,11 @@ def client_settings(options: Options, owner: str) -> dict[str, str]:
     if SERVERS not in given:
         advice = f"Give {SERVERS} = 'host:9092'."
         raise InvalidOption(option=SERVERS, owner=owner, problem="it is missing", advice=advice)
-    return {
-        name: REFERENCE.sub(lambda found, name=name: resolved(found[0], name, owner), value)  # type: ignore[misc]  # bound at once
-        for name, value in given.items()
-    }
+    return {name: _looked_up(name, value, owner) for name, value in given.items()}
+
+
+def _looked_up(name: str, value: str, owner: str) -> str:
+    return REFERENCE.sub(lambda found: resolved(found[0], name, owner), value)
 
 
 def servers(options: Options) -> str:

@@ -6,21 +6,19 @@ So a delivery that is repeated after a crash finds itself done. Columns that the
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from laminae.engine import faults
-from laminae.errors import LaminaeError, SinkUnavailable
 from laminae.spark.lake.delta_table import opened, table_path
 from laminae.spark.lake.segment_rows import segment_rows, sink_key
-from laminae.spark.lake.table_files import why
+from laminae.spark.lake.sink_problems import unavailable, writing
 from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from deltalake import CommitProperties, DeltaTable
 
@@ -38,7 +36,7 @@ def deliver_delta(segment: Segment, sink: SinkRecord) -> None:
     found, path = segment_rows(segment, sink), table_path(dict(sink.options), sink.name)
     if found.is_empty:
         return
-    with _writing(sink, path):
+    with writing(sink, path):
         table = _table(path, sink)
         if table is not None and (table.transaction_version(sink_key(sink)) or 0) >= segment.epoch:
             return
@@ -52,7 +50,7 @@ def deliver_delta(segment: Segment, sink: SinkRecord) -> None:
 def take_back_delta(sink: SinkRecord, after: int) -> None:
     """Restore the version before later epochs of this sink; refused when others have written since."""
     path = table_path(dict(sink.options), sink.name)
-    with _writing(sink, path):
+    with writing(sink, path):
         table = _table(path, sink)
         if table is None or (table.transaction_version(sink_key(sink)) or 0) <= after:
             return
@@ -60,7 +58,7 @@ def take_back_delta(sink: SinkRecord, after: int) -> None:
         while version >= 0 and _epoch_of(path, version, sink, after) > after:
             version -= 1
         if any(_epoch_of(path, older, sink, after) > after for older in range(version, -1, -1)):
-            raise _unavailable(sink, path, OTHERS.format(epoch=after))
+            raise unavailable(sink, path, OTHERS.format(epoch=after))
         if version < 0:
             table.delete(commit_properties=_told(sink, after))
         else:
@@ -93,7 +91,7 @@ def _merge(table: DeltaTable, sink: SinkRecord, found: SegmentRows, told: Commit
     there = {field.name for field in table.schema().fields}
     for column in found.key or ():
         if column not in there:
-            raise _unavailable(sink, table.table_uri, RENAMED_KEY.format(column=column))
+            raise unavailable(sink, table.table_uri, RENAMED_KEY.format(column=column))
     names = found.rows.column_names
     source = pa.concat_tables([_flagged(found.rows, False), _flagged(found.gone, True)], promote_options="default")
     values = {quoted(name): f"s.{quoted(name)}" for name in names}
@@ -129,21 +127,6 @@ def _epoch_of(path: str, version: int, sink: SinkRecord, after: int) -> int:
     try:
         lines = Path(path, "_delta_log", f"{version:020}.json").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise _unavailable(sink, path, EXPIRED.format(epoch=after)) from None
+        raise unavailable(sink, path, EXPIRED.format(epoch=after)) from None
     told = [action["txn"] for action in map(json.loads, lines) if "txn" in action]
     return max((int(txn["version"]) for txn in told if txn["appId"] == sink_key(sink)), default=0)
-
-
-@contextmanager
-def _writing(sink: SinkRecord, path: str) -> Iterator[None]:
-    try:
-        yield
-    except LaminaeError:
-        raise
-    except Exception as problem:
-        # Stores of all kinds are behind it, each with errors of its own.
-        raise _unavailable(sink, path, why(problem)) from problem
-
-
-def _unavailable(sink: SinkRecord, path: str, problem: str) -> SinkUnavailable:
-    return SinkUnavailable(sink=sink.name, location=path, problem=problem)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from laminae.errors import InvalidOption, NotAvailable
+from laminae.spark.paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,16 +22,7 @@ def table_path(options: Mapping[str, str], owner: str) -> str:
         raise InvalidOption(
             option="path", owner=owner, problem="it is missing", advice="Give the directory of the Delta table."
         )
-    path = options["path"]
-    if path.startswith("file:"):
-        path = unquote(urlsplit(path).path)
-    elif "://" in path:
-        raise NotAvailable(
-            feature=f"The table {path}",
-            problem=f"{owner} needs a directory of this machine's file system",
-            advice="Use a local or mounted directory.",
-        )
-    place = os.path.abspath(os.path.expanduser(path))
+    place = local_path(options["path"], owner)
     if found := [character for character in UNKNOWN if character in place]:
         raise InvalidOption(
             option="path",

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.engine import faults
-from laminae.errors import LaminaeError, SinkUnavailable
 from laminae.schema.column import columns_of
 from laminae.spark.lake.iceberg_table import iceberg_table, table_settings
 from laminae.spark.lake.key_filter import key_filter
 from laminae.spark.lake.segment_rows import segment_rows, sink_key
-from laminae.spark.lake.table_files import why
+from laminae.spark.lake.sink_problems import unavailable, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ def deliver_iceberg(segment: Segment, sink: SinkRecord) -> None:
     change = segment_rows(segment, sink)
     if change.is_empty:
         return
-    with _writing(sink, name):
+    with writing(sink, name.location):
         table = _opened(name, change.rows.schema)
         if _last_epoch(table, sink) >= segment.epoch:
             return
@@ -57,19 +56,19 @@ def take_back_iceberg(sink: SinkRecord, after: int) -> None:
     from pyiceberg.table.update.snapshot import ManageSnapshots
 
     name = _named(sink)
-    with _writing(sink, name):
+    with writing(sink, name.location):
         try:
             table = name.load()
         except NoSuchTableError:
             return
         later = [snapshot for snapshot in _ancestors(table) if _epoch_of(snapshot, sink) > after]
         if later != list(_ancestors(table))[: len(later)]:
-            raise _unavailable(sink, name, OTHERS.format(epoch=after))
+            raise unavailable(sink, name.location, OTHERS.format(epoch=after))
         with _committing(table) as change:
             if later and later[-1].parent_snapshot_id is not None:
                 ManageSnapshots(change).rollback_to_snapshot(later[-1].parent_snapshot_id).commit()
             elif later and later[-1].sequence_number != 1:
-                raise _unavailable(sink, name, EXPIRED.format(epoch=after))
+                raise unavailable(sink, name.location, EXPIRED.format(epoch=after))
             elif later and any(table.scan().plan_files()):
                 change.delete("true")
             change.set_properties({f"{sink_key(sink)}.epoch": str(after)})
@@ -114,7 +113,7 @@ def _refuse_missing_key(transaction: Transaction, sink: SinkRecord, change: Segm
     there = transaction.table_metadata.schema().column_names
     for column in change.key or ():
         if column not in there:
-            raise _unavailable(sink, _named(sink), RENAMED_KEY.format(column=column))
+            raise unavailable(sink, _named(sink).location, RENAMED_KEY.format(column=column))
 
 
 def _write(table: Table, sink: SinkRecord, segment: Segment, change: SegmentRows) -> None:
@@ -161,18 +160,3 @@ def _epoch_of(snapshot: Snapshot, sink: SinkRecord) -> int:
 
 def _last_epoch(table: Table, sink: SinkRecord) -> int:
     return int(table.properties.get(f"{sink_key(sink)}.epoch", "0"))
-
-
-@contextmanager
-def _writing(sink: SinkRecord, name: IcebergTable) -> Iterator[None]:
-    try:
-        yield
-    except LaminaeError:
-        raise
-    except Exception as problem:
-        # Catalogs and stores of all kinds are behind it, each with errors of its own.
-        raise _unavailable(sink, name, why(problem)) from problem
-
-
-def _unavailable(sink: SinkRecord, name: IcebergTable, problem: str) -> SinkUnavailable:
-    return SinkUnavailable(sink=sink.name, location=name.location, problem=problem)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed
 from laminae.engine.options import is_framed, option
@@ -27,6 +25,7 @@ from laminae.spark.logs.head import log_directory
 from laminae.spark.logs.numbered import LIMIT
 from laminae.spark.logs.push import PushLog
 from laminae.spark.logs.rate import RateLog
+from laminae.spark.paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +60,7 @@ def _files(source: SourceRecord, home: str) -> SourceLog:
             problem="it is missing",
             advice="Give the directory whose files are the source.",
         )
-    place = _local_path(source.name, path)
+    place = local_path(path, f"source {source.name}")
     log = FilesLog(_settings(source, home, connector="files", path=place), _reader(source), is_keyed(source))
     return _unwrapped(source, log)
 
@@ -156,19 +155,6 @@ def _settings(source: SourceRecord, home: str, **own: str) -> Settings:
     directory = log_directory(source.name, source.id, home)
     limit = dict(source.options).get(LIMIT, DEFAULT_LIMIT)
     return {"source": source.name, "directory": directory.path, LIMIT: limit, **own}
-
-
-def _local_path(source: str, path: str) -> str:
-    """Absolute, with its symbolic links left as they are: a link may be moved to another directory."""
-    if path.startswith("file:"):
-        path = unquote(urlsplit(path).path)
-    elif "://" in path:
-        raise NotAvailable(
-            feature=f"Reading {path}",
-            problem=f"source {source} needs a directory of this machine's file system",
-            advice="Use a local or mounted directory.",
-        )
-    return os.path.abspath(os.path.expanduser(path))
 
 
 OPENERS: dict[str, Callable[[SourceRecord, str], SourceLog]] = {

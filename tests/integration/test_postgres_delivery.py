@@ -21,6 +21,7 @@ from laminae.errors import InvalidOption, NotAvailable, SinkUnavailable
 from laminae.schema.types import VARIANT
 from laminae.spark.delivery.postgres import deliver_postgres, take_back_postgres
 from laminae.spark.delivery.segment import Holds, Segment
+from tests.support.crashing import crash_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,10 +34,6 @@ META = [("_op", pa.string()), ("_weight", pa.int64()), ("_timestamp", pa.timesta
 ROW = pa.schema([("customer", pa.string()), ("n", pa.int64())])
 MADE = {"create_table": "true", "add_columns": "true"}
 _numbers = count()
-
-
-class CrashError(BaseException):
-    """What a fault point raises in place of kill -9."""
 
 
 @pytest.fixture
@@ -114,14 +111,8 @@ def test_an_epoch_is_in_the_table_once_however_often_it_comes(tmp_path, sink, as
 def test_a_crash_at_any_step_leaves_all_of_an_epoch_or_nothing(tmp_path, sink, ask, point):
     deliver_postgres(changes(tmp_path, [("+I", "a", 1), ("+I", "b", 1)]), sink(**MADE))
     second = changes(tmp_path, [("-U", "a", 1), ("+U", "a", 2), ("-D", "b", 1)], 8)
-
-    def crash() -> None:
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    with pytest.raises(CrashError):
+    with crash_at(point):
         deliver_postgres(second, sink())
-    faults.clear()
     is_committed = point == "transaction committed"
     assert ask(TOTALS) == ([("a", 2)] if is_committed else [("a", 1), ("b", 1)])
     assert ask("SELECT epoch FROM laminae_progress_v1") == [(8 if is_committed else 7,)]

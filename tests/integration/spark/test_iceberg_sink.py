@@ -4,11 +4,8 @@ import pyarrow as pa
 import pytest
 
 from laminae.engine import faults
+from tests.support.crashing import crash_at
 from tests.support.iceberg import Lake, put
-
-
-class CrashError(BaseException):
-    """What a fault point raises in place of kill -9: no sink may catch it."""
 
 
 @pytest.fixture
@@ -78,13 +75,7 @@ def test_a_crash_at_any_step_of_a_delivery_changes_nothing(orders, lake, monkeyp
         # Its beginning, a snapshot, is behind it.
         orders.run()
     orders.insert("orders", [{"id": 1}])
-
-    def crash():
-        faults.clear()
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    with pytest.raises(CrashError):
+    with crash_at(point):
         orders.run()
     orders.insert("orders", [{"id": 3}])
     orders.run()

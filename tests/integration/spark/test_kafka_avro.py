@@ -12,6 +12,7 @@ from laminae.engine import faults
 from laminae.registry import RegistryClient, RegistrySettings
 from laminae.registry.http import HttpTransport, Request
 from tests.support.avro_records import Written, framed, record_schema, register
+from tests.support.crashing import EpochCrashError, crash_at
 from tests.support.registry_double import avro_field as field
 from tests.support.topics import Topic, new_topic
 
@@ -167,10 +168,6 @@ def test_other_kinds_of_schemas_and_unframed_records_are_dead_letters(
     assert db.sql("SELECT id FROM orders").fetchall() == [(5,)]
 
 
-class CrashError(Exception):
-    """What a fault point raises in place of kill -9."""
-
-
 @pytest.mark.parametrize("point", [*faults.WRITER_POINTS, "schema evolved", "epoch committed"])
 def test_a_crash_in_the_epoch_that_meets_a_schema_id_changes_nothing(
     db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str, point: str
@@ -182,17 +179,8 @@ def test_a_crash_in_the_epoch_that_meets_a_schema_id_changes_nothing(
     db.run()
     second = register(registry, subject, ID, AMOUNT, NOTE)
     topic.send(second.records([{"id": 2, "amount": 2, "note": "two"}]), 0)
-
-    def crash() -> None:
-        faults.clear()
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    try:
-        with pytest.raises(Exception, match="CrashError"):
-            db.run()
-    finally:
-        faults.clear()
+    with crash_at(point, EpochCrashError):
+        db.run()
     topic.send(first.records([{"id": 3, "amount": 3}]), 1)
     db.run()
     assert db.version("orders") == 2

@@ -18,6 +18,7 @@ from laminae.errors import NotAvailable
 from laminae.registry import RegistryClient, RegistrySettings
 from laminae.spark.delivery.kafka.deliver import CLIENT_DEFAULTS
 from laminae.spark.kafka.jars import AVRO, KAFKA, Connector, is_loaded, require
+from tests.support.crashing import crash_at
 from tests.support.received import by_key, make_topic, name_of, once, received, table
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ pytestmark = pytest.mark.services
 
 SECONDS = 60.0
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer"
-
-
-class CrashError(BaseException):
-    """What a fault point raises in place of kill -9: no sink may catch it."""
 
 
 @pytest.fixture
@@ -119,13 +116,7 @@ def test_an_epoch_that_is_sent_twice_has_the_same_names_and_order(orders, kafka_
     orders.sql(TOTALS)
     create(orders, kafka_address, topic)
     orders.run()
-
-    def crash() -> None:
-        faults.clear()
-        raise CrashError
-
-    faults.install("segment delivered", crash)
-    with pytest.raises(CrashError):
+    with crash_at("segment delivered"):
         insert(orders, *((f"c{number}", number) for number in range(50)))
     orders.run()
     insert(orders, ("c1", 100))

@@ -16,6 +16,7 @@ from laminae.errors import (
     PipelineFailed,
     RecordRefused,
 )
+from tests.support.crashing import EpochCrashError, crash_at
 
 
 @pytest.fixture
@@ -135,10 +136,6 @@ def test_a_sink_begins_with_the_present_rows_and_follows_the_schema(db, tmp_path
     ]
 
 
-class CrashError(Exception):
-    """What a fault point raises in place of kill -9: nothing of ours catches it."""
-
-
 @pytest.mark.parametrize("point", faults.EPOCH_POINTS)
 def test_a_crash_at_any_step_changes_nothing(db, tmp_path, point):
     target = tmp_path / "out"
@@ -146,17 +143,8 @@ def test_a_crash_at_any_step_changes_nothing(db, tmp_path, point):
     db.sql("ALTER SOURCE orders SET (evolve = 'auto')")
     db.run()
     db.insert("orders", [{"id": 1, "amount": 1, "city": "Ghent"}, {"amount": 9}])
-
-    def crash():
-        faults.clear()
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    try:
-        with pytest.raises(Exception, match="CrashError"):
-            db.run()
-    finally:
-        faults.clear()
+    with crash_at(point, EpochCrashError):
+        db.run()
     db.insert("orders", [{"id": 2, "amount": 2}])
     db.run()
     assert [(row["id"], row["city"]) for row in delivered(target)] == [(1, "Ghent"), (2, None)]

@@ -11,6 +11,7 @@ import pytest
 
 import laminae as lm
 from laminae.engine import faults
+from tests.support.crashing import crash_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,10 +25,6 @@ SECONDS = 60.0
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer"
 ROWS = "SELECT customer, q FROM {} ORDER BY customer"
 _numbers = count()
-
-
-class CrashError(BaseException):
-    """What a fault point raises in place of kill -9: no sink may catch it."""
 
 
 @pytest.fixture
@@ -98,13 +95,7 @@ def test_a_crash_at_any_step_changes_nothing(orders, shipped, query, point):
     if point == "segment delivered":
         # Its beginning, a snapshot, is behind it.
         orders.run()
-
-    def crash() -> None:
-        faults.clear()
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    with pytest.raises(CrashError):
+    with crash_at(point):
         insert(orders, ("a", 10), ("c", 3))
     insert(orders, ("c", 1))
     assert query(ROWS) == [("a", 11), ("b", 2), ("c", 4)]

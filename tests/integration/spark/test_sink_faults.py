@@ -12,6 +12,7 @@ import pytest
 import laminae as lm
 from laminae.engine import faults
 from laminae.errors import InvalidOption
+from tests.support.crashing import crash_at
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS = 60.0
-
-
-class CrashError(BaseException):
-    """What a fault point raises in place of kill -9: no sink may catch it."""
 
 
 @pytest.fixture
@@ -56,13 +53,7 @@ def test_a_crash_at_any_step_of_a_delivery_changes_nothing(
         # Its beginning, a snapshot, is behind it.
         db.run()
     db.insert("orders", [{"id": 3}])
-
-    def crash() -> None:
-        faults.clear()
-        raise CrashError(point)
-
-    faults.install(point, crash)
-    with pytest.raises(CrashError):
+    with crash_at(point):
         db.run()
     db.insert("orders", [{"id": 4}])
     db.run()

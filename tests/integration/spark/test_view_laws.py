@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import laminae as lm
-from laminae.engine import faults
+from tests.support.crashing import EpochCrashError, crash_at
 
 HISTORIES, EPOCHS = 50, 4
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
@@ -92,8 +92,7 @@ def test_changelog_rows_and_batch_query_agree_for_random_histories(spark, tmp_pa
         for epoch in range(EPOCHS):
             db.insert("events", _events(cases, epoch))
             if epoch in CRASHES:
-                faults.install(CRASHES[epoch], _crash)
-                with pytest.raises(Exception, match="CrashError"):
+                with crash_at(CRASHES[epoch], EpochCrashError):
                     db.run()
             db.run()
         late = _late(db)
@@ -119,15 +118,6 @@ def _events(cases, epoch: int) -> list[dict[str, object]]:
 
 def _text(at: int) -> str:
     return f"{BEGIN + timedelta(seconds=at):%Y-%m-%dT%H:%M:%SZ}"
-
-
-class CrashError(Exception):
-    """What a fault point raises in place of kill -9: nothing of ours catches it."""
-
-
-def _crash() -> None:
-    faults.clear()
-    raise CrashError
 
 
 def _late(db) -> Counter:

@@ -8,13 +8,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import laminae as lm
-from laminae.engine.engine import Engine
-from laminae.engine.ports import FoundSchema
 from laminae.errors import SnapshotExpired, SourceUnavailable
-from laminae.schema.evolvable import EvolutionTrigger
-from laminae.spark.contract import LogRange
 from laminae.spark.lake.delta_commits import commit_list
-from laminae.spark.logs import open_log
+from tests.support.following import followed
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -129,18 +125,6 @@ def test_commits_that_are_gone_and_tables_that_were_replaced_are_named(place, fo
 def db(tmp_path):
     with lm.connect(str(tmp_path / "home")) as database:
         yield database
-
-
-def followed(db, items):
-    """What becomes of the schema of what the table has beyond its first so many items, as an epoch does it."""
-    engine = Engine(db._catalog)
-    source = engine.source("s")
-    log = open_log(source, db.home)
-    outside = log.outside(LogRange(log.at(items), log.latest()))
-    if outside is None:
-        return None
-    found = FoundSchema(outside.wanted(source.schema), outside.schema_id)
-    return type(engine.propose("s", found, EvolutionTrigger.CATALOG_REFRESH)).__name__
 
 
 def test_columns_are_followed_by_name_and_with_column_mapping_by_id(db, place):

@@ -5,12 +5,8 @@ import pytest
 from pyiceberg.types import DoubleType, LongType, StringType
 
 import laminae as lm
-from laminae.engine.engine import Engine
-from laminae.engine.ports import FoundSchema
 from laminae.errors import InvalidOption
-from laminae.schema.evolvable import EvolutionTrigger
-from laminae.spark.contract import LogRange
-from laminae.spark.logs import open_log
+from tests.support.following import followed
 from tests.support.iceberg import Lake, put_row
 
 APPLIED, WAITS, REJECTED, NOTHING = "Applied", "NeedsConfirmation", "Rejected", "NoChange"
@@ -95,18 +91,6 @@ def db(tmp_path):
 
 def create(db, lake, columns="id BIGINT NOT NULL, amount INT, rate FLOAT, note STRING", **options):
     db.sql(f"CREATE SOURCE s ({columns}) WITH {lake.options('orders', **options)}")
-
-
-def followed(db, snapshots):
-    """What becomes of the schema of what the table has beyond its first so many items, as an epoch does it."""
-    engine = Engine(db._catalog)
-    source = engine.source("s")
-    log = open_log(source, db.home)
-    outside = log.outside(LogRange(log.at(snapshots), log.latest()))
-    if outside is None:
-        return None
-    found = FoundSchema(outside.wanted(source.schema), outside.schema_id)
-    return type(engine.propose("s", found, EvolutionTrigger.CATALOG_REFRESH)).__name__
 
 
 @pytest.mark.parametrize("mode", range(len(MODES)), ids=MODES.__getitem__)

@@ -24,7 +24,7 @@ from laminae.engine.options import (
 )
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name, declared_field
-from laminae.engine.view_columns import replacements, written_now
+from laminae.engine.view_columns import added_parts, replacements, written_now
 from laminae.engine.view_columns import view_plan as view_plan
 from laminae.engine.writers import first_writer
 from laminae.errors import DependentsExist, DuplicateColumn, InvalidOption, InvalidSchema, QueryFailed
@@ -129,7 +129,11 @@ def plan_create_view(
     if old is None:
         return Plan("create materialized view", name, Outcome.APPLY, (put,), notes=notes, rests_on_others=True)
     puts = replacements(put, old, sources, views, has_refused)
-    told = ["goes on with the state it has" if puts[0].keeps_state else "is filled from the beginning"]
+    told = ["is filled from the beginning"]
+    if puts[0].keeps_state:
+        before = view_plan(old.name, old.query, sources, views, old.written)
+        is_more = added_parts(before, planned) and option(put.options, "backfill", VIEW_OPTIONS) != "false"
+        told = [f"goes on with the state it has{', and fills the aggregates that are new' if is_more else ''}"]
     told += [f"materialized view {each.name} is filled again" for each in puts[1:]]
     return Plan("replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True)
 

@@ -7,6 +7,7 @@ again, and a new one that takes the old name is not mistaken for it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from laminae.views.operators import GroupBy, Operator, ViewPlan
 
     _Record = TypeVar("_Record", SourceRecord, ViewRecord)
+
+# To parse and plan a text takes 10 ms, and every epoch asks for the plans of its views.
+MOST_TEXTS = 256
 
 
 def view_plan(
@@ -59,7 +63,7 @@ def view_plan(
             inner = view_plan(below.name, below.query, sources, _others(name, views), below.written)
             relations[below.name] = _view_columns(inner, then.get(relation))
             keys[below.name] = inner.key
-    return plan_view(query, relations, keys)
+    return _planned(query, tuple((n, tuple(found)) for n, found in relations.items()), tuple(keys.items()))
 
 
 def written_now(name: str, query: str, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> Written:
@@ -120,22 +124,33 @@ def replacements(
 
 
 def keeps_state(old: ViewPlan, new: ViewPlan) -> bool:
-    """Whether a view with the new plan can go on with all the state of one with the old.
+    """Whether a view with the new plan can go on with the state of one with the old.
 
-    Every operator and every aggregate of the new one must be there, over the same columns: a text that is the same
-    does not mean the same when a column was renamed and another has its name.
+    Every operator of the new one must be there, over the same columns: a text that is the same does not mean the same
+    when a column was renamed and another has its name. An aggregate that is not there is filled by itself where nothing
+    else keeps state of what it comes to.
     """
     kept = {operator_id(each): each for each in stateful(old.root)}
     wanted = {operator_id(each): each for each in stateful(new.root)}
     if not wanted or not wanted.keys() <= kept.keys() or not _mean_the_same(old.root, new.root):
         return False
-    return all(_has_all(kept[name], each) for name, each in wanted.items())
+    pairs = [(kept[name], each) for name, each in wanted.items()]
+    if any(was.columns != now.columns for was, now in pairs if Distinct in (type(was), type(now))):
+        return False
+    return len(pairs) == 1 or not any(_added(*pair) for pair in pairs)
 
 
-def _has_all(kept: GroupBy | Distinct, wanted: GroupBy | Distinct) -> bool:
+def added_parts(old: ViewPlan, new: ViewPlan) -> frozenset[tuple[str, str]]:
+    """What a view with the new plan keeps for its aggregates beyond one with the old, see `parts_of`."""
+    kept = {operator_id(each): each for each in stateful(old.root)}
+    wanted = {operator_id(each): each for each in stateful(new.root)}
+    return frozenset(part for name, each in wanted.items() if name in kept for part in _added(kept[name], each))
+
+
+def _added(kept: GroupBy | Distinct, wanted: GroupBy | Distinct) -> frozenset[tuple[str, str]]:
     if isinstance(kept, Distinct) or isinstance(wanted, Distinct):
-        return kept.columns == wanted.columns
-    return parts_of(wanted.calls) <= parts_of(kept.calls)
+        return frozenset()
+    return parts_of(wanted.calls) - parts_of(kept.calls)
 
 
 def _mean_the_same(old: Operator, new: Operator) -> bool:
@@ -154,8 +169,18 @@ def _meanings(root: Operator) -> dict[str, dict[str, str]]:
     return found
 
 
-def _names(query: str) -> list[str]:
-    return [relation.casefold() for _, relation in relations_of(parse_query(query))]
+@lru_cache(maxsize=MOST_TEXTS)
+def _planned(
+    query: str,
+    relations: tuple[tuple[str, tuple[str | RelationColumn, ...]], ...],
+    keys: tuple[tuple[str, tuple[str, ...] | None], ...],
+) -> ViewPlan:
+    return plan_view(query, dict(relations), dict(keys))
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _names(query: str) -> tuple[str, ...]:
+    return tuple(relation.casefold() for _, relation in relations_of(parse_query(query)))
 
 
 def _named(name: str, records: Sequence[_Record]) -> _Record | None:

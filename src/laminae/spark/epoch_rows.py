@@ -15,7 +15,7 @@ from laminae.catalog.updates import AdvanceOwner
 from laminae.engine import faults
 from laminae.spark.contract import ERROR, ROW, UNKNOWN, QuickRows
 from laminae.spark.event_time import EventTimes
-from laminae.spark.logs.numbered import literal_path
+from laminae.spark.paths import literal_path
 from laminae.spark.rows import FrameRows
 from laminae.spark.views.job import NOTHING, Outcome
 from laminae.spark.views.keyed import PLACED, placed

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
+from laminae.spark.paths import reading_many
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
@@ -26,25 +27,29 @@ if TYPE_CHECKING:
 
 Read = Callable[[Sequence[str]], "DataFrame"]
 """Records with these columns."""
+Files = Callable[[Sequence[str]], Sequence[str] | None]
 
 
 @dataclass(slots=True)
 class TemplateRows:
     """`laminae.spark.contract.QuickRows` that a template makes of records.
 
-    `template` is asked for one that makes these columns of a row, None for all of them.
+    `template` is asked for one that makes these columns of a row, None for all of them. `files` are those that `read`
+    reads, where from epoch to epoch nothing else differs; else None.
     """
 
+    spark: SparkSession
     template: Callable[[tuple[str, ...] | None], Template]
     read: Read
+    files: Files = lambda columns: None
     is_bare: bool = True
     _made: Grafted | None = None
 
     def frame(self) -> DataFrame:
-        return self._upon(None).frame()
+        return self._upon(None)
 
     def under(self, template: Template) -> DataFrame:
-        return self._upon(template.columns).under(template)
+        return self._upon(template)
 
     def refused(self) -> bool:
         return self._run().has_dropped()
@@ -52,25 +57,31 @@ class TemplateRows:
     def count(self) -> int:
         return self._run().count()
 
-    def _upon(self, columns: tuple[str, ...] | None) -> Grafted:
-        template = self.template(columns)
-        self._made = template.upon(self.read(template.columns))
-        return self._made
+    def _upon(self, above: Template | None) -> DataFrame:
+        template = self.template(None if above is None else above.columns)
+        files, found = self.files(template.columns), None
+        if files is not None:
+            with reading_many(self.spark, len(files)):
+                found = template.again(self.spark, files, above)
+        self._made = found or template.upon(self.read(template.columns), above, keeps=files is not None)
+        return self._made.frame
 
     def _run(self) -> Grafted:
         assert self._made is not None  # its rows were written
         return self._made
 
 
-def quick_rows(spark: SparkSession, table: DecoderTable, read: Read, fits: str | None) -> TemplateRows:
+def quick_rows(
+    spark: SparkSession, table: DecoderTable, read: Read, fits: str | None, files: Files = lambda columns: None
+) -> TemplateRows:
     """The rows of records of JSON. What is parsed of a record does not depend on the columns that are asked for."""
-    return TemplateRows(lambda columns: _json_template(spark, table, fits), read)
+    return TemplateRows(spark, lambda columns: _json_template(spark, table, fits), read, files)
 
 
 def make_ready(spark: SparkSession, table: DecoderTable) -> None:
     """Do ahead what the first epoch of a table would wait for: its template, and the code compiled for it."""
     template = _json_template(spark, table, None)
-    template.upon(no_rows(spark, RAW_SCHEMA).select(*template.columns)).frame()
+    template.upon(no_rows(spark, RAW_SCHEMA).select(*template.columns))
 
 
 def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:

@@ -24,7 +24,7 @@ class FrameRows:
         return self.made
 
     def under(self, template: Template) -> DataFrame:
-        return template.upon(self.made).frame()
+        return template.upon(self.made).frame
 
 
 @dataclass(frozen=True, slots=True)

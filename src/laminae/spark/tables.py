@@ -24,7 +24,7 @@ from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
 from laminae.spark.expression import column
 from laminae.spark.logs import open_log
-from laminae.spark.logs.numbered import literal_path
+from laminae.spark.paths import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit

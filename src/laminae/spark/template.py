@@ -2,7 +2,7 @@
 
 Spark spends 200 ms on the expressions of a ten-column decoder before the first row of an epoch moves (ResolveFunctions,
 type coercion, constant folding, and 150 rules more, each over the whole tree). All of that is the same for every epoch:
-only the leaf differs. This module takes Spark's own plan nodes apart; nothing of them leaves it.
+only the leaf differs. This module and `compiled` take Spark's own plan nodes apart; nothing of them leaves it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from laminae.spark.compiled import compiled
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from laminae.spark.compiled import CompiledPlan
+
 FILTER, ROWS_OUT = "Filter", "numOutputRows"
+# Of the templates that are set upon one, the last few.
+MOST_KEPT = 16
 
 
 class Template:
     """`made` is a plan of steps with one input each, upon `leaf`. It serves every session."""
 
-    __slots__ = ("_attributes", "_filters", "_java", "_schema", "_steps", "columns")
+    __slots__ = ("_attributes", "_filters", "_java", "_kept", "_schema", "_steps", "columns")
 
     columns: tuple[str, ...]
     """The columns of the leaf that the plan reads."""
@@ -29,6 +37,7 @@ class Template:
     def __init__(self, leaf: DataFrame, made: DataFrame) -> None:
         self._java = _JavaNames.of(leaf.sparkSession)
         self._schema = _java(made).schema()
+        self._kept: dict[Template | None, _Prepared] = {}
         # From the root down to the step above the leaf.
         self._steps: list[Any] = []
         step: Any = _java(made).queryExecution().sparkPlan()
@@ -52,10 +61,36 @@ class Template:
             step = inputs.head()
         return bool(inputs.size() == 0)
 
-    def upon(self, records: DataFrame) -> Grafted:
-        """The plan with `records` for its leaf. They have the template's columns, in the types of its leaf."""
-        plan = self._java.counting(self._renamed(_java(records).queryExecution().sparkPlan()))
-        return Grafted(self._java, records.sparkSession, self._over(plan), self._schema, self._filters)
+    def upon(self, records: DataFrame, above: Template | None = None, *, keeps: bool = False) -> Grafted:
+        """The plan with `records` for its leaf, and that of `above` upon it.
+
+        The records have the template's columns, in the types of its leaf. With `keeps` the plan is there for `again`.
+        """
+        session: Any = records.sparkSession._jsparkSession
+        # What a shuffle looks like is asked of the session that is active in this thread.
+        self._java.sessions.setActiveSession(session)
+        plan = self._over(self._java.counting(self._renamed(_java(records).queryExecution().sparkPlan())))
+        top, filters = self, 0
+        if above is not None:
+            plan, top, filters = above._over(above._renamed(plan)), above, above._filters
+        ready = self._java.prepared(session, plan)
+        counters = _filters(ready, filters + self._filters + 1)[filters:]
+        made = _Prepared(
+            ready, compiled(ready) if keeps else None, top._schema, _metric(counters[0]), _metric(counters[-1])
+        )
+        if made.compiled is None:
+            return made.run(records.sparkSession, ready.execute())
+        if len(self._kept) == MOST_KEPT:
+            self._kept.clear()
+        self._kept[above] = made
+        return made.run(records.sparkSession, made.compiled.rows())
+
+    def again(self, spark: SparkSession, files: Sequence[str], above: Template | None = None) -> Grafted | None:
+        """The plan that was kept, upon files like those it was made upon; None where there is none."""
+        kept = self._kept.get(above)
+        if kept is None or kept.compiled is None:
+            return None
+        return kept.run(spark, kept.compiled.rows_of(spark._jsparkSession, files))
 
     def _over(self, plan: Any) -> Any:
         for step in reversed(self._steps):
@@ -69,34 +104,39 @@ class Template:
         return self._java.project(self._java.sequence(*names), records)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A plan that is ready to run; what went through its first filter and through the last, of all its runs."""
+
+    plan: Any
+    compiled: CompiledPlan | None
+    schema: Any
+    passed: Any
+    came: Any
+
+    def run(self, spark: SparkSession, rows: Any) -> Grafted:
+        session: Any = spark._jsparkSession
+        frame = ClassicDataFrame(session.internalCreateDataFrame(rows, self.schema, False), spark)
+        # The plan, and with it its metrics, must live as long as somebody counts.
+        return Grafted(frame, self, self.passed.value(), self.came.value())
+
+
+@dataclass(slots=True)
 class Grafted:
-    """A template's plan upon the records of one epoch, to be made ready once: by itself or under another template."""
+    """A template's plan upon the records of one epoch, to be run once, and counted only when its job has ended."""
 
-    __slots__ = ("_above", "_counts", "_filters", "_java", "_plan", "_prepared", "_schema", "_spark")
-
-    def __init__(self, java: _JavaNames, spark: SparkSession, plan: Any, schema: Any, filters: int) -> None:
-        self._java = java
-        self._spark = spark
-        self._plan = plan
-        self._schema = schema
-        self._filters = filters
-        self._prepared: Any = None
-        self._above = 0
-        self._counts: tuple[int, int] | None = None
-
-    def frame(self) -> DataFrame:
-        return self._ready(self._plan, self._schema, 0)
-
-    def under(self, template: Template) -> DataFrame:
-        """The other template's plan upon the rows of this one."""
-        return self._ready(template._over(template._renamed(self._plan)), template._schema, template._filters)
+    frame: DataFrame
+    _prepared: _Prepared
+    _passed_before: int
+    _came_before: int
+    _counts: tuple[int, int] | None = None
 
     def count(self) -> int:
-        """How many rows passed, each as often as a task that succeeded made it. Only when the job has ended."""
+        """How many rows passed, each as often as a task that succeeded made it."""
         return self._counted()[0]
 
     def has_dropped(self) -> bool:
-        """Whether a filter of the template kept a row back. Only when the job has ended.
+        """Whether a filter of the template kept a row back.
 
         Spark adds up the counts of attempts that succeeded. A partition that ran twice counts twice in both, so they
         are equal if and only if no row was kept back.
@@ -105,18 +145,10 @@ class Grafted:
         return came != passed
 
     def _counted(self) -> tuple[int, int]:
-        """What went through the last filter of the template, and through the one below all others."""
         if self._counts is None:
-            found = _filters(self._prepared, self._above + self._filters + 1)[self._above :]
-            self._counts = _count(found[0]), _count(found[-1])
+            passed, came = self._prepared.passed.value(), self._prepared.came.value()
+            self._counts = int(passed - self._passed_before), int(came - self._came_before)
         return self._counts
-
-    def _ready(self, plan: Any, schema: Any, above: int) -> DataFrame:
-        session: Any = self._spark._jsparkSession
-        # What a shuffle looks like is asked of the session that is active in this thread.
-        self._java.sessions.setActiveSession(session)
-        self._prepared, self._above, self._counts = self._java.prepared(session, plan), above, None
-        return ClassicDataFrame(session.internalCreateDataFrame(self._prepared.execute(), schema, False), self._spark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +208,8 @@ def _filters(plan: Any, wanted: int) -> list[Any]:
         plan = plan.child()
 
 
-def _count(node: Any) -> int:
-    return int(node.metrics().apply(ROWS_OUT).value())
+def _metric(node: Any) -> Any:
+    return node.metrics().apply(ROWS_OUT)
 
 
 def _java(frame: DataFrame) -> Any:

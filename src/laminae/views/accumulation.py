@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from laminae.views.operators import Call, GroupBy
 
+COUNT, TOTAL, VALUES = "count", "total", "values"
+_LETTERS = {COUNT: "c", TOTAL: "s", VALUES: "v"}
 TOTALS, SETS = (Function.SUM, Function.AVG), (Function.MIN, Function.MAX, Function.COUNT_DISTINCT)
 
 
@@ -51,12 +53,17 @@ def parts_of(calls: Iterable[Call]) -> frozenset[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for argument, asked in functions.items():
         if asked.intersection(TOTALS):
-            found.add((argument, "total"))
+            found.add((argument, TOTAL))
         elif Function.COUNT in asked:
-            found.add((argument, "count"))
+            found.add((argument, COUNT))
         if asked.intersection(SETS):
-            found |= {(argument, "values"), *((argument, each.value) for each in asked & {Function.MIN, Function.MAX})}
+            found |= {(argument, VALUES), *((argument, each.value) for each in asked & {Function.MIN, Function.MAX})}
     return frozenset(found)
+
+
+def ids_of(parts: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The accumulators that these parts are the whole of: a MIN beside values that are kept is none."""
+    return frozenset(f"{argument}{_LETTERS[part]}" for argument, part in parts if part in _LETTERS)
 
 
 def argument_of(accumulator: Accumulator) -> str:

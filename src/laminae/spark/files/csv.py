@@ -46,7 +46,7 @@ from laminae.spark.files.records import (
 )
 from laminae.spark.infer import MOST_RECORDS
 from laminae.spark.literals import default_sql
-from laminae.spark.logs.numbered import literal_path, reading_many
+from laminae.spark.paths import literal_path, reading_many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

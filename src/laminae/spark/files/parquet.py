@@ -31,7 +31,7 @@ from laminae.spark.files.records import (
     refused_files,
 )
 from laminae.spark.json_records import json_records
-from laminae.spark.logs.numbered import literal_path, reading_many
+from laminae.spark.paths import literal_path, reading_many
 from laminae.spark.project import project_columns, violations
 from laminae.spark.quick import TemplateRows, kept_template, no_rows
 from laminae.spark.template import Template
@@ -101,7 +101,11 @@ class ParquetReader:
             key = (columns_of(group.footer.schema), group.decoder.version, fits, columns)
             return kept_template(table, key, lambda: _template(spark, group, table, fits, columns))
 
-        return TemplateRows(template, lambda columns: _scanned(spark, group).select(*map(quoted, columns)))
+        def scanned(columns: Sequence[str]) -> DataFrame:
+            # Spark reads no files of no columns.
+            return _scanned(spark, group, columns) if columns else _scanned(spark, group).select()
+
+        return TemplateRows(spark, template, scanned, lambda columns: [entry.path for entry in group.files])
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> DataFrame:
         """Rows that were refused one by one: their letters hold them as JSON."""
@@ -161,9 +165,10 @@ def _scan(spark: SparkSession, group: _Group, table: DecoderTable) -> DataFrame:
     return decoded_records(frame.withColumn(READ, row.column), raw, reading, table)
 
 
-def _scanned(spark: SparkSession, group: _Group) -> DataFrame:
-    """The columns of the files, as they are."""
-    schema = spark_types.StructType(_Columns(group).scanned())
+def _scanned(spark: SparkSession, group: _Group, columns: Sequence[str] | None = None) -> DataFrame:
+    """The columns of the files, as they are: all of them unless told."""
+    found = _Columns(group).scanned()
+    schema = spark_types.StructType([each for each in found if columns is None or each.name in columns])
     with reading_many(spark, len(group.files)):
         return spark.read.schema(schema).parquet(*(literal_path(entry.path) for entry in group.files))
 

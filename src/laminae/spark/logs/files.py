@@ -20,7 +20,8 @@ from laminae.spark.files.json_chunks import chunked_rows
 from laminae.spark.files.parquet import ParquetReader
 from laminae.spark.files.records import PATH, line_number, path_of, place_columns, refused_files
 from laminae.spark.logs.listing import FileEntry, FileList
-from laminae.spark.logs.numbered import NumberedLog, as_newest, literal_path, no_records, reading_many
+from laminae.spark.logs.numbered import NumberedLog, as_newest, no_records
+from laminae.spark.paths import literal_path, reading_many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +111,10 @@ class FilesLog(NumberedLog):
 
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
         return lines(spark, self.descriptors(span), columns, self._has_order)
+
+    def files(self, span: LogRange, columns: Sequence[str]) -> Sequence[str] | None:
+        found = [entry.path for entry in self.descriptors(span)]
+        return found if found and tuple(columns) == ("value",) else None
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         if self.reader is None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +20,7 @@ from laminae.spark.logs.tails import log_at, open_tail
 from laminae.spark.quick import make_ready, quick_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from laminae.spark.logs.tails import Settings
 
 LIMIT = "max_files_per_epoch"
-_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-_GLOB = re.compile(r"([*?\[\]{}\\])")
 
 
 class NumberedLog(ABC):
@@ -103,7 +99,11 @@ class NumberedLog(ABC):
     ) -> QuickRows | None:
         if not is_decoded_at_once(table):
             return None
-        return quick_rows(spark, table, partial(self.read, spark, span), fits)
+        return quick_rows(spark, table, partial(self.read, spark, span), fits, partial(self.files, span))
+
+    def files(self, span: LogRange, columns: Sequence[str]) -> Sequence[str] | None:
+        """What `read` reads of a range, where from range to range nothing but the files differs."""
+        return None
 
     def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
         if is_decoded_at_once(table):
@@ -123,26 +123,3 @@ def no_records(spark: SparkSession) -> DataFrame:
 def as_newest(letters: DataFrame, table: DecoderTable) -> DataFrame:
     """What was refused under an older version is read with the version in force when it is put through again."""
     return letters.withColumn("version", F.lit(table.decoders[-1].version))
-
-
-@contextmanager
-def reading_many(spark: SparkSession, paths: int) -> Iterator[None]:
-    """Let the driver list the paths of a read that is made within.
-
-    Beyond 32 paths Spark starts a job for it with one task for each path: 4 s for 1,000 files here, 0.5 s without.
-    """
-    before = str(spark.conf.get(_LISTING_THRESHOLD))
-    if paths > int(before):
-        spark.conf.set(_LISTING_THRESHOLD, str(paths))
-    try:
-        yield
-    finally:
-        spark.conf.set(_LISTING_THRESHOLD, before)
-
-
-def literal_path(path: str) -> str:
-    """For Spark's readers, which take a path for a glob pattern.
-
-    Their option against it, `__globPaths__`, reads each of n such paths n times (4.2.0): 10 files gave 100 rows.
-    """
-    return _GLOB.sub(r"\\\1", path)

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from laminae.errors import SourceTruncated
 from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.logs.head import Head, log_directory, sync_directory
-from laminae.spark.logs.numbered import NumberedLog, literal_path, no_records, reading_many
+from laminae.spark.logs.numbered import NumberedLog, no_records
 from laminae.spark.logs.rows import documents
+from laminae.spark.paths import literal_path, reading_many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +61,18 @@ class PushLog(NumberedLog):
     """Reads the files of a range; they hold raw records as they are read."""
 
     def read(self, spark: SparkSession, span: LogRange, columns: Sequence[str] = RAW_COLUMNS) -> DataFrame:
-        items = self._items(span)
-        if not items:
+        files = self._files(self._items(span))
+        if not files:
             return no_records(spark)
+        with reading_many(spark, len(files)):
+            return spark.read.schema(RAW_SCHEMA).parquet(*map(literal_path, files))
+
+    def files(self, span: LogRange, columns: Sequence[str]) -> Sequence[str] | None:
+        return self._files(self._items(span)) or None
+
+    def _files(self, items: range) -> list[str]:
+        if not items:
+            return []
         self._directory.items(items.stop)
         if items.start < (floor := self._directory.floor()):
             raise SourceTruncated(
@@ -75,8 +85,7 @@ class PushLog(NumberedLog):
         for file in files:
             if not os.path.exists(file):
                 raise self._directory.damaged(file, "it is missing")
-        with reading_many(spark, len(files)):
-            return spark.read.schema(RAW_SCHEMA).parquet(*map(literal_path, files))
+        return files
 
     def stamps_at_hand(self, span: LogRange) -> set[int]:
         items = self._items(span)

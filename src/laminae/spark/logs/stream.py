@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import LongType, StructField, StructType
@@ -36,7 +37,7 @@ def log_stream(spark: SparkSession, offsets: LogOffsets, on_problem: OnProblem |
     """A stream of epochs that end where these offsets say."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-    java = _Java(gateway.jvm, gateway, spark._jsparkSession.parseDataType(SCHEMA.json()))
+    java = _Java.of(gateway, spark._jsparkSession.parseDataType(SCHEMA.json()))
     return ClassicDataFrame(java.frame(spark, _Table(java, ToldOffsets(offsets, on_problem))), spark)
 
 
@@ -94,22 +95,42 @@ class ToldOffsets:
 
 @dataclass(frozen=True, slots=True)
 class _Java:
-    """What Spark's side of the calls is made of."""
+    """What Spark's side of the calls is made of. What every epoch asks for is looked up once.
+
+    Each part of a dotted name is a call into the JVM: 40 ms of an epoch were spent on names.
+    """
 
     jvm: Any
-    gateway: Any
     schema: Any
+    serialized_offset: Any
+    by_row: Any
+    no_partitions: Any
+    no_metrics: Any
+    no_values: Any
+
+    @classmethod
+    def of(cls, gateway: Any, schema: Any) -> _Java:
+        jvm = gateway.jvm
+        return cls(
+            jvm=jvm,
+            schema=schema,
+            serialized_offset=jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset,
+            by_row=_named(jvm, "read.Scan$ColumnarSupportMode").UNSUPPORTED,
+            no_partitions=gateway.new_array(_named(jvm, "read.InputPartition"), 0),
+            no_metrics=gateway.new_array(_named(jvm, "metric.CustomMetric"), 0),
+            no_values=gateway.new_array(_named(jvm, "metric.CustomTaskMetric"), 0),
+        )
 
     def offset(self, item: int) -> Any:
-        return self.jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset(offset_text(item))
-
-    def no(self, name: str) -> Any:
-        """An empty array of this class."""
-        return self.gateway.new_array(self.named(name), 0)
+        return self.serialized_offset(offset_text(item))
 
     def named(self, name: str) -> Any:
         """A class of Spark's connector interface."""
-        return reduce(getattr, f"{CONNECTOR}.{name}".split("."), self.jvm)
+        return _named(self.jvm, name)
+
+    def none_of(self, name: str) -> Any:
+        """An empty array of such a class."""
+        return SparkContext._gateway.new_array(self.named(name), 0)  # type: ignore[union-attr]  # one is running
 
     def frame(self, spark: SparkSession, table: _Table) -> Any:
         sql, none = self.jvm.org.apache.spark.sql, getattr(getattr(self.jvm.scala, "None$"), "MODULE$")
@@ -120,6 +141,10 @@ class _Java:
         plan = relation(none, NAME, table, options, attributes, none, none, none, unnamed)
         dataset = getattr(getattr(sql.classic, "Dataset$"), "MODULE$")
         return dataset.ofRows(spark._jsparkSession, plan)
+
+
+def _named(jvm: Any, name: str) -> Any:
+    return reduce(getattr, f"{CONNECTOR}.{name}".split("."), jvm)
 
 
 class _Proxy:
@@ -158,10 +183,10 @@ class _Table(_Proxy):
         return self._java.named("catalog.CatalogV2Util").structTypeToV2Columns(self._java.schema)
 
     def partitioning(self) -> Any:
-        return self._java.no("expressions.Transform")
+        return self._java.none_of("expressions.Transform")
 
     def constraints(self) -> Any:
-        return self._java.no("catalog.constraints.Constraint")
+        return self._java.none_of("catalog.constraints.Constraint")
 
     def properties(self) -> Any:
         return self._java.jvm.java.util.HashMap()
@@ -191,13 +216,13 @@ class _Scan(_Proxy):
         return NAME
 
     def columnarSupportMode(self) -> Any:  # noqa: N802
-        return self._java.named("read.Scan$ColumnarSupportMode").UNSUPPORTED
+        return self._java.by_row
 
     def supportedCustomMetrics(self) -> Any:  # noqa: N802
-        return self._java.no("metric.CustomMetric")
+        return self._java.no_metrics
 
     def reportDriverMetrics(self) -> Any:  # noqa: N802
-        return self._java.no("metric.CustomTaskMetric")
+        return self._java.no_values
 
     def toMicroBatchStream(self, checkpoint: str) -> _Stream:  # noqa: N802
         return _Stream(self._java, self._offsets)
@@ -230,7 +255,7 @@ class _Stream(_Proxy):
         return None
 
     def planInputPartitions(self, start: Any, end: Any) -> Any:  # noqa: N802
-        return self._java.no("read.InputPartition")
+        return self._java.no_partitions
 
     def createReaderFactory(self) -> None:  # noqa: N802
         return None

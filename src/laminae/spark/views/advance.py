@@ -17,15 +17,18 @@ from pyspark.sql.types import StructType
 from laminae.catalog.updates import AdoptState, AdvanceOwner, NextEpoch, SetViewState
 from laminae.engine import faults
 from laminae.engine.options import VIEW_OPTIONS, option
+from laminae.engine.view_columns import added_parts, view_plan
 from laminae.engine.view_order import CREATING, FAILED, LIVE, WAITING, in_order, inputs_of
 from laminae.errors import CatalogUnavailable, ConcurrentChange, LaminaeError, LeaseLost, QueryFailed
 from laminae.spark.instants import microseconds_of
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.events import OWN
+from laminae.spark.views.job import ViewJob
 from laminae.spark.views.reading import relation_changes, relation_filling, relation_table, relations_of, table_of
 from laminae.spark.views.run import ViewRunner, is_of_the_query, with_weight
 from laminae.spark.views.tables import view_table
 from laminae.spark.views.tree import view_state
+from laminae.views.accumulation import ids_of
 from laminae.views.identity import operator_id, stateful
 from laminae.views.operators import Read, ViewPlan
 
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from laminae.catalog.port import Catalog
     from laminae.catalog.updates import CatalogUpdate
     from laminae.spark.storage import Storage
-    from laminae.spark.views.tree import Relations, ViewState
+    from laminae.spark.views.tree import Place, Relations, ViewState
 
 LOG = logging.getLogger(__name__)
 FORMER = "#former"
@@ -125,10 +128,13 @@ class Advancer:
         """
         if self.catalog.last_advance(view.id) or self.catalog.replaced(view.id) is None:
             return
+        self._commit([NextEpoch(), self._empty(spark, view)])
+
+    def _empty(self, spark: SparkSession, view: ViewRecord) -> AdvanceOwner:
+        """A first epoch without a row."""
         rows = table_of(spark, self.catalog, self.storage, view, view.applied)
         schema = arrow_schema(StructType([*OWN.fields, *rows.schema.fields]))
-        own = AdvanceOwner(view.id, view.name, expected=0, manifests=(), files=(), rows=0, schema=schema)
-        self._commit([NextEpoch(), own])
+        return AdvanceOwner(view.id, view.name, expected=0, manifests=(), files=(), rows=0, schema=schema)
 
     def _adopted(self, spark: SparkSession, view: ViewRecord, former: int) -> ViewRecord:
         """The view, with the state of the one that it replaced if that can be; else it begins from nothing.
@@ -149,12 +155,16 @@ class Advancer:
     def _adopt(self, spark: SparkSession, view: ViewRecord, former: int) -> None:
         """Go on with the state of the view that this one replaced, and emit what it comes to as new rows.
 
-        Nothing is read again. That the state is what this view needs was judged when it was created.
+        Nothing is read again but for aggregates that are new. That the rest is what this view needs was judged when it
+        was created.
         """
         runner = ViewRunner(self.catalog, self.storage)
         own = runner.state(view, self.catalog.sources(), self.catalog.views())
         state = view_state(view.id, view.name, own.plan, 0, self.catalog.manifests(former, view.applied))
         place = runner.place(spark, microseconds_of(self.clock()))
+        filled = self._filled(spark, view, state, place)
+        if filled is not None:
+            state = filled
         tables = {
             name: relation_table(spark, self.catalog, self.storage, name, view.applied) for name in relations_of(state)
         }
@@ -164,8 +174,37 @@ class Advancer:
         outcome = runner.run(spark, [shown], {FORMER: rows}, place)
         if outcome.failures:
             raise QueryFailed(problem=outcome.failures[0].problem)
-        adopted = AdoptState(view.id, former, tuple(operator_id(each) for each in stateful(own.plan.root)))
-        self._commit([NextEpoch(), adopted, *outcome.updates])
+        if filled is None:
+            adopted = AdoptState(view.id, former, tuple(operator_id(each) for each in stateful(own.plan.root)))
+            self._commit([NextEpoch(), adopted, *outcome.updates])
+            return
+        found = [each for each in outcome.updates if isinstance(each, AdvanceOwner)]
+        (first,) = found or [self._empty(spark, view)]
+        self._commit([NextEpoch(), AdoptState(view.id, former, ()), replace(first, manifests=_listed(filled))])
+
+    def _filled(self, spark: SparkSession, view: ViewRecord, state: ViewState, place: Place) -> ViewState | None:
+        """The state with what aggregates hold that the former view did not have; None when it had them all."""
+        sources, views = self.catalog.sources(), self.catalog.views()
+        former = self.catalog.replaced(view.id)
+        assert former is not None  # its state is taken over
+        before = view_plan(former.name, former.query, sources, views, former.written)
+        added = added_parts(before, state.plan)
+        if not added or option(view.options, "backfill", VIEW_OPTIONS) == "false":
+            return None
+        deltas = {
+            name: relation_filling(spark, self.catalog, self.storage, name, view.applied)
+            for name in relations_of(state)
+        }
+        job = ViewJob(self.catalog, self.storage, place)
+        outcome = job.run(spark, [replace(state, fresh=ids_of(added))], deltas)
+        if outcome.failures:
+            raise QueryFailed(problem=outcome.failures[0].problem)
+        manifests = {name: dict(shards) for name, shards in state.manifests.items()}
+        for update in outcome.updates:
+            assert isinstance(update, AdvanceOwner)  # a job that fails no view does nothing else
+            for operator, shard, manifest in update.manifests:
+                manifests.setdefault(operator, {})[shard] = manifest
+        return replace(state, manifests=manifests)
 
     def _begins_empty(self, view: ViewRecord) -> bool:
         return view.applied == 0 and option(view.options, "backfill", VIEW_OPTIONS) == "false"
@@ -194,3 +233,7 @@ class Advancer:
 
     def _commit(self, updates: list[CatalogUpdate]) -> None:
         self.catalog.commit(updates, lease_token=self.lease_token)
+
+
+def _listed(state: ViewState) -> tuple[tuple[str, int, str], ...]:
+    return tuple(sorted((name, *found) for name, shards in state.manifests.items() for found in shards.items()))

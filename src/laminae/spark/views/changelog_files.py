@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.engine.added_columns import added_defaults
 from laminae.spark.literals import literal_sql, type_sql
-from laminae.spark.logs.numbered import literal_path
+from laminae.spark.paths import literal_path
 from laminae.spark.types import spark_schema, spark_type
 from laminae.views.planner import quoted
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from laminae.views.operators import GroupBy
 
 W = quoted(WEIGHT)
+NOTHING = "0L"
 LOW = 0xFFFFFFFF
 BITS = "_bits_"
 
@@ -60,10 +61,11 @@ def _result(function: Function, argument: str | None) -> str:
     return f"{name}({distinct}{quoted(argument)})"
 
 
-def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
+def grouped(frame: DataFrame, aggregate: Aggregate, shards: int, fresh: frozenset[str] | None = None) -> DataFrame:
     """`_hash`, `_shard`, the keys, `_weight`, `_slot` and what the accumulators name. Notes of `frame` come along.
 
-    The session must shuffle into as many partitions as there are shards.
+    The session must shuffle into as many partitions as there are shards. `fresh` accumulators alone are given anything:
+    to the groups and to all others the rows add nothing.
     """
     keys = [field.name for field in aggregate.keys]
     types = {field.name: field.dataType for field in frame.schema.fields}
@@ -83,11 +85,12 @@ def grouped(frame: DataFrame, aggregate: Aggregate, shards: int) -> DataFrame:
         # Grouped by more than the keys, Spark would spread a shard over several tasks.
         frame = frame.repartition(shards, *map(quoted, keys)) if keys else frame.repartition(1)
     if valued:
-        rows = ", ".join(_slot_row(number, valued) for number in (0, *valued))
+        filled = [number for number, each in valued.items() if fresh is None or each.id in fresh]
+        rows = ", ".join(_slot_row(number, valued) for number in (0, *filled))
         frame = frame.selectExpr("*", f"inline(array({rows}))")
         frame = frame.where(f"{SLOT} = 0 OR NOT ({_is_nothing(valued)})")
     notes = [NOTE] if has_notes else []
-    added_up = list(_sums(aggregate, bool(valued), types))
+    added_up = list(_sums(aggregate, bool(valued), types, fresh))
     sums = [F.expr(sql).alias(name) for name, sql in added_up]
     added = frame.groupBy(*map(quoted, keys), *slots, *notes).agg(*sums)
     hashed = ", ".join(quoted(name) for name in keys)
@@ -128,29 +131,33 @@ def canonical_key(column: str, kind: spark.DataType) -> str:
     return column
 
 
-def _sums(aggregate: Aggregate, has_slots: bool, types: Mapping[str, spark.DataType]) -> Iterator[tuple[str, str]]:
+def _sums(
+    aggregate: Aggregate, has_slots: bool, types: Mapping[str, spark.DataType], fresh: frozenset[str] | None
+) -> Iterator[tuple[str, str]]:
     """The columns that the JVM adds up. Those of the linear rows are zero on the rows of a slot."""
-    yield WEIGHT, f"COALESCE(SUM({W}), 0L)"
+    of_groups = W if fresh is None else f"IF({SLOT} = 0, 0L, {W})" if has_slots else NOTHING
+    yield WEIGHT, f"COALESCE(SUM({of_groups}), 0L)"
     is_linear = f"{SLOT} = 0 AND " if has_slots else ""
     for found in aggregate.accumulators:
         name, value = found.id, quoted(argument_of(found))
+        weight = W if fresh is None or name in fresh else NOTHING
         if not isinstance(found, ValueSet):
-            yield f"{name}_n", f"COALESCE(SUM(CASE WHEN {is_linear}{value} IS NOT NULL THEN {W} ELSE 0L END), 0L)"
+            yield f"{name}_n", f"COALESCE(SUM(CASE WHEN {is_linear}{value} IS NOT NULL THEN {weight} ELSE 0L END), 0L)"
         match found:
             case IntegerTotal():
                 linear = f"CASE WHEN {is_linear}TRUE THEN CAST({value} AS BIGINT) END" if has_slots else value
                 wide = f"CAST({linear} AS BIGINT)"
-                yield f"{name}_hi", f"COALESCE(SUM(shiftright({wide}, 32) * {W}), 0L)"
-                yield f"{name}_lo", f"COALESCE(SUM(({wide} & {LOW}L) * {W}), 0L)"
+                yield f"{name}_hi", f"COALESCE(SUM(shiftright({wide}, 32) * {weight}), 0L)"
+                yield f"{name}_lo", f"COALESCE(SUM(({wide} & {LOW}L) * {weight}), 0L)"
             case DecimalTotal(scale=scale):
                 kind, low = types[argument_of(found)], value
                 if isinstance(kind, spark.DecimalType) and kind.precision > SHORT:
                     exact = f"CAST({value} AS DECIMAL(38, {scale}))"
                     unit = f"CAST('1E{HIGH - scale}' AS DECIMAL(38, {scale}))"
-                    high, low = f"CAST({exact} div {unit} AS DECIMAL(19, 0)) * {W}", f"({exact} % {unit})"
+                    high, low = f"CAST({exact} div {unit} AS DECIMAL(19, 0)) * {weight}", f"({exact} % {unit})"
                     linear = f"CASE WHEN {is_linear}TRUE THEN {high} END" if has_slots else high
                     yield f"{name}_high", f"CAST(SUM({linear}) AS DECIMAL(38, 0))"
-                product = _weighted(low, scale)
+                product = _weighted(low, scale, weight)
                 linear = f"CASE WHEN {is_linear}TRUE THEN {product} END" if has_slots else product
                 yield f"{name}_sum", f"SUM({linear})"
             case FloatTotal():
@@ -160,12 +167,12 @@ def _sums(aggregate: Aggregate, has_slots: bool, types: Mapping[str, spark.DataT
                 pass
 
 
-def _weighted(value: str, scale: int) -> str:
+def _weighted(value: str, scale: int, weight: str) -> str:
     wide = f"DECIMAL(38, {scale})"
     exact = f"CAST({value} AS {wide})"
-    added = f"aggregate(sequence(1L, abs({W})), CAST(0 AS {wide}), (s, i) -> CAST(s + {exact} AS {wide}))"
-    usual = f"WHEN {W} = 1 THEN {exact} WHEN {W} = -1 THEN -{exact} WHEN {W} = 0 THEN CAST(0 AS {wide})"
-    return f"CASE {usual} WHEN {W} > 0 THEN {added} ELSE -{added} END"
+    added = f"aggregate(sequence(1L, abs({weight})), CAST(0 AS {wide}), (s, i) -> CAST(s + {exact} AS {wide}))"
+    usual = f"WHEN {weight} = 1 THEN {exact} WHEN {weight} = -1 THEN -{exact} WHEN {weight} = 0 THEN CAST(0 AS {wide})"
+    return f"CASE {usual} WHEN {weight} > 0 THEN {added} ELSE -{added} END"
 
 
 def _value_names(found: Accumulator) -> tuple[str, ...]:

@@ -108,7 +108,8 @@ class ViewJob:
                 if reads:
                     relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
             last = [made[s.owner] for s in states if s.owner in made and not readers(s.name, states)]
-            return self._outcome(states, made, self._found(states, relations, guards, _collected(last)))
+            notes = _collected(last, are_notes=self.released is None)
+            return self._outcome(states, made, self._found(states, relations, guards, notes))
         finally:
             for frame in kept:
                 frame.unpersist()
@@ -207,9 +208,12 @@ def readers(relation: str, states: Sequence[ViewState]) -> list[ViewState]:
     return [other for other in states for read in reads_in(other.plan.root) if read.relation.casefold() == name]
 
 
-def _collected(frames: Sequence[DataFrame]) -> tuple[Note, ...]:
-    """The notes of all frames; those that came by two ways are one."""
+def _collected(frames: Sequence[DataFrame], are_notes: bool) -> tuple[Note, ...]:
+    """The notes of all frames, which may have nothing else; those that came by two ways are one."""
     if not frames:
         return ()
-    notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
+    if len(frames) == 1 and are_notes:
+        (notes,) = frames
+    else:
+        notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
     return tuple(note_of(text) for text in dict.fromkeys(row[NOTE] for row in notes.collect()))

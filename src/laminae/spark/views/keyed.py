@@ -21,7 +21,7 @@ from laminae.schema.column import columns_of
 from laminae.spark.contract import ERROR, ROW
 from laminae.spark.debezium import DELETE, EVENT, IGNORED, TRUNCATE
 from laminae.spark.expression import column, first_text, literal, when
-from laminae.spark.logs.numbered import literal_path
+from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
 from laminae.spark.views.grouping import canonical_key
 from laminae.spark.views.notes import NOTE, ChangesNote, StateNote, note_of, note_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.spark.logs.numbered import literal_path
+from laminae.spark.paths import literal_path
 from laminae.spark.tables import dead_letters
 
 if TYPE_CHECKING:

@@ -57,6 +57,8 @@ class ViewState:
     """Up to which end of a window, or which tick, it has emitted what it held back."""
     closed: int | None = None
     """Windows that end at or before this take nothing any more."""
+    fresh: frozenset[str] | None = None
+    """Accumulators that alone are being filled, in a view that goes on with the state of another."""
     has_refused: bool = False
     """Whether its expressions have failed on rows: whoever reads it leaves these out as its epochs did."""
 
@@ -64,6 +66,9 @@ class ViewState:
         return Guard() if self.has_refused else None
 
     def held(self) -> Held:
+        if self.fresh is not None:
+            # What it comes to is emitted when it is whole.
+            return Held(everything=True)
         if self.strategy.is_immediate:
             return Held()
         if self.plan.window is None or self.strategy.kind is Kind.EVERY:
@@ -207,7 +212,7 @@ class Deltas:
         if frame is None:
             return None
         aggregate = aggregate_in(self.view.name, operator, frame)
-        return aggregate, grouped(frame, aggregate, shards)
+        return aggregate, grouped(frame, aggregate, shards, self.view.fresh)
 
     def _closed(self, operator: GroupBy | Distinct) -> Closed | None:
         window = self.view.plan.window

@@ -1,0 +1,199 @@
+"""Plans that are ready to run, with the code that Spark has generated for them, run again upon another scan.
+
+Spark generates the text of a stage's code for every plan, only to find that it has compiled that text before: 25 ms for
+the decoder of a small epoch, 40 ms for the two stages to the groups of a view. Below a stage is an RDD and nothing
+more, so the stages of one epoch serve the next, and so does the scan but for its files. Spark's plan nodes do not leave
+this module and `template`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark import SparkContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LOG = logging.getLogger(__name__)
+STAGE, INPUT, EXCHANGE, PROJECT = "WholeStageCodegen", "InputAdapter", "Exchange", "Project"
+SCAN = "FileSourceScanExec"
+DATA_SIZE, STAGE_TIME = "dataSize", "pipelineTime"
+# The JVM compiles no longer method, and Spark then runs the plan without code of its own.
+LONGEST_METHOD = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What is made of the rows of a partition: steps as one method, or a projection that Spark runs by itself."""
+
+    factory: Any
+    tag: Any
+
+    def upon(self, rows: Any) -> Any:
+        return rows.mapPartitionsWithEvaluator(self.factory, self.tag)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shuffle:
+    """`node` is the exchange that Spark planned, which says how."""
+
+    node: Any
+    how: tuple[Any, ...]
+    shuffled: Any
+    read_metrics: Any
+
+    def upon(self, rows: Any) -> Any:
+        return self.shuffled(self.node.prepareShuffleDependency(rows, *self.how), self.read_metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A scan of files. What is the same for other files is looked up once: each name is a call into the JVM."""
+
+    node: Any
+    relation: Any
+    options: Any
+    index: Any
+    path: Any
+    none: Any
+    to_sequence: Any
+    rest_of_index: tuple[Any, ...]
+    rest_of_relation: tuple[Any, ...]
+    rest_of_node: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, node: Any) -> _Scan:
+        jvm: Any = SparkContext._jvm
+        index, relation = jvm.org.apache.spark.sql.execution.datasources.InMemoryFileIndex, node.relation()
+        return cls(
+            node=node,
+            relation=relation,
+            options=relation.options(),
+            index=index,
+            path=jvm.org.apache.hadoop.fs.Path,
+            none=getattr(getattr(jvm.scala, "None$"), "MODULE$"),
+            to_sequence=jvm.PythonUtils.toSeq,
+            rest_of_index=tuple(getattr(index, f"$lessinit$greater$default${place}")() for place in (5, 6, 7)),
+            rest_of_relation=tuple(getattr(relation, f"copy$default${place}")() for place in range(2, 7)),
+            rest_of_node=tuple(getattr(node, f"copy$default${place}")() for place in range(2, 11)),
+        )
+
+    def over(self, session: Any, paths: Sequence[str]) -> Any:
+        """The node of a scan of other files."""
+        files = self.to_sequence([self.path(path) for path in paths])
+        index = self.index(session, files, self.options, self.none, *self.rest_of_index)
+        return self.node.copy(self.relation.copy(index, *self.rest_of_relation, session), *self.rest_of_node)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """A scan of files, and the stages and shuffles above it, from the scan up."""
+
+    scan: _Scan
+    is_columnar: bool
+    steps: tuple[_Stage | _Shuffle, ...]
+
+    def rows(self) -> Any:
+        """An RDD of what the plan makes of the files that it was made upon."""
+        return self._above(self.scan.node)
+
+    def rows_of(self, session: Any, paths: Sequence[str]) -> Any:
+        """The same of other files, which are like those."""
+        return self._above(self.scan.over(session, paths))
+
+    def _above(self, scan: Any) -> Any:
+        rows = scan.executeColumnar() if self.is_columnar else scan.execute()
+        for step in self.steps:
+            rows = step.upon(rows)
+        return rows
+
+
+def compiled(prepared: Any) -> CompiledPlan | None:
+    """None for a plan of another kind: with several inputs, of no files, or with steps that are none of the above."""
+    found = _nodes(prepared)
+    if found is None:
+        return None
+    nodes, leaf = found
+    try:
+        steps, scan = [_step(node) for node in reversed(nodes)], _Scan.of(leaf)
+    except Py4JError as problem:
+        LOG.info("Spark's code for an epoch is generated anew for each: %s", problem)
+        return None
+    whole = [step for step in steps if step is not None]
+    if len(whole) != len(steps):
+        return None
+    return CompiledPlan(scan, bool(leaf.supportsColumnar()), tuple(whole))
+
+
+def _nodes(plan: Any) -> tuple[list[Any], Any] | None:
+    """Stages and exchanges from the root down, and the scan below them."""
+    found: list[Any] = []
+    while plan.children().size():
+        if _is_stage(plan):
+            below = plan.child()
+            while below.nodeName() != INPUT:
+                if below.children().size() != 1:
+                    return None
+                below = below.children().head()
+        elif plan.nodeName() in (EXCHANGE, PROJECT):
+            below = plan
+        else:
+            return None
+        found.append(plan)
+        plan = below.child()
+    is_whole = found and _is_stage(found[-1]) and plan.getClass().getSimpleName() == SCAN
+    return (found, plan) if is_whole else None
+
+
+def _step(node: Any) -> _Stage | _Shuffle | None:
+    if node.nodeName() == EXCHANGE:
+        return _shuffle(node)
+    return _stage(node) if _is_stage(node) else _projection(node)
+
+
+def _is_stage(node: Any) -> bool:
+    return str(node.nodeName()).startswith(STAGE)
+
+
+def _stage(node: Any) -> _Stage | None:
+    jvm: Any = SparkContext._jvm
+    made = node.doCodeGen()
+    source, references = made._2(), made._1().references()
+    generator = getattr(getattr(jvm.org.apache.spark.sql.catalyst.expressions.codegen, "CodeGenerator$"), "MODULE$")
+    if generator.compile(source)._2().maxMethodCodeSize() > LONGEST_METHOD:
+        return None
+    tags = _class_tags()
+    factory = jvm.org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory(
+        node.tryBroadcastCleanedSource(source), node.longMetric(STAGE_TIME), references.toArray(tags.Any())
+    )
+    return _Stage(factory, _of_rows(tags))
+
+
+def _projection(node: Any) -> _Stage:
+    """One with an expression for which no code is generated."""
+    jvm: Any = SparkContext._jvm
+    factory = jvm.org.apache.spark.sql.execution.ProjectEvaluatorFactory(node.projectList(), node.child().output())
+    return _Stage(factory, _of_rows(_class_tags()))
+
+
+def _class_tags() -> Any:
+    jvm: Any = SparkContext._jvm
+    return getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
+
+
+def _of_rows(tags: Any) -> Any:
+    jvm: Any = SparkContext._jvm
+    return tags.apply(jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow"))
+
+
+def _shuffle(node: Any) -> _Shuffle:
+    jvm: Any = SparkContext._jvm
+    execution = jvm.org.apache.spark.sql.execution
+    columns = node.child().output()
+    serializer = execution.UnsafeRowSerializer(columns.size(), node.longMetric(DATA_SIZE))
+    how = (columns, node.outputPartitioning(), serializer, node.metrics())
+    return _Shuffle(node, how, execution.ShuffledRowRDD, node.readMetrics())

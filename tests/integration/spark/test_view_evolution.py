@@ -129,6 +129,49 @@ def test_a_replaced_view_goes_on_with_the_aggregates_that_are_the_same(orders, n
     assert changes(orders, "v")[2:] == [("-U", "a", 10, 1), ("+U", "a", 60, 2)]
 
 
+TOTALS = "SELECT customer, SUM(qty) AS q{more} FROM orders GROUP BY customer"
+MORE = (
+    ", COUNT(DISTINCT part) AS d, MAX(amount) AS hi, SUM(amount) AS a, SUM(price) AS p, COUNT(qty) AS n, AVG(id) AS i"
+)
+
+
+def test_aggregates_that_a_replaced_view_adds_are_filled_beside_those_it_has(orders):
+    query = TOTALS.format(more=MORE)
+    orders.sql(f"CREATE MATERIALIZED VIEW v AS {TOTALS.format(more='')}")
+    with running(orders) as pipeline:
+        orders.insert("orders", [order(1, "a"), order(2, "b", amount=7.25, part=None), order(3, "a", price=None)])
+        pipeline.process_all_available()
+        said = orders.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}").fetchall()
+        orders.insert("orders", [order(5, "a", part=2.5), order(6, "c")])
+        pipeline.process_all_available()
+    assert "goes on with the state it has, and fills the aggregates that are new" in str(said)
+    wanted = rows(orders, query)
+    assert rows(orders, "SELECT * FROM v") == wanted
+    shown = {row[1:] for row in changes(orders, "v") if row[0] in ("+I", "+U")}
+    shown -= {row[1:] for row in changes(orders, "v") if row[0] in ("-U", "-D")}
+    assert sorted(shown, key=repr) == wanted
+
+
+def test_what_a_source_no_longer_has_stays_in_the_aggregates_that_are_kept(orders, monkeypatch):
+    """As with a topic whose beginning has expired: what was added up is not added up anew."""
+    orders.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT customer, SUM(qty) AS q, MIN(id) AS lo FROM orders GROUP BY customer"
+    )
+    orders.insert("orders", [order(1, "a"), order(2, "a"), order(3, "b")])
+    orders.run()
+    filling = advance.relation_filling
+    monkeypatch.setattr(advance, "relation_filling", lambda *given: filling(*given).where("id > 1"))
+    orders.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS "
+        "SELECT customer, SUM(qty) AS q, COUNT(*) AS n, MIN(id) AS lo, MAX(id) AS hi, SUM(amount) AS a "
+        "FROM orders GROUP BY customer"
+    )
+    orders.run()
+    assert rows(orders, "SELECT * FROM v") == [("a", 3, 2, 1, 2, 1.5), ("b", 3, 1, 3, 3, 1.5)]
+    assert changes(orders, "v")[0][0] == "+I"
+    assert len(changes(orders, "v")) == 2
+
+
 def test_a_replaced_view_is_filled_again_where_its_state_does_not_tell(orders):
     orders.sql("CREATE MATERIALIZED VIEW v AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer")
     orders.sql("CREATE MATERIALIZED VIEW above AS SELECT SUM(q) AS q FROM v")

@@ -82,10 +82,15 @@ class _Scan:
             rest_of_node=tuple(getattr(node, f"copy$default${place}")() for place in range(2, 11)),
         )
 
-    def over(self, session: Any, paths: Sequence[str]) -> Any:
-        """The node of a scan of other files."""
+    def over(self, session: Any, paths: Sequence[str]) -> Any | None:
+        """The node of a scan of other files; None when one of them is not there.
+
+        Spark passes over a path that is gone when it lists them: whoever asks it for a read has looked before.
+        """
         files = self.to_sequence([self.path(path) for path in paths])
         index = self.index(session, files, self.options, self.none, *self.rest_of_index)
+        if index.allFiles().size() != len(paths):
+            return None
         return self.node.copy(self.relation.copy(index, *self.rest_of_relation, session), *self.rest_of_node)
 
 
@@ -101,9 +106,10 @@ class CompiledPlan:
         """An RDD of what the plan makes of the files that it was made upon."""
         return self._above(self.scan.node)
 
-    def rows_of(self, session: Any, paths: Sequence[str]) -> Any:
-        """The same of other files, which are like those."""
-        return self._above(self.scan.over(session, paths))
+    def rows_of(self, session: Any, paths: Sequence[str]) -> Any | None:
+        """The same of other files, which are like those; None when one of them is not there."""
+        scan = self.scan.over(session, paths)
+        return None if scan is None else self._above(scan)
 
     def _above(self, scan: Any) -> Any:
         rows = scan.executeColumnar() if self.is_columnar else scan.execute()

@@ -144,8 +144,11 @@ class SourceLog(Protocol):
         """
         ...
 
-    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
-        """Do ahead what `quick_rows` would do for the first range read with this table. It decides nothing."""
+    def make_ready(self, spark: SparkSession, table: DecoderTable, like: LogRange | None) -> None:
+        """Do ahead what `quick_rows` would do for the first range read with this table. It decides nothing.
+
+        `like` is a range that was read before, for what such ranges have in common.
+        """
         ...
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

@@ -85,7 +85,7 @@ class DebeziumLog:
     ) -> QuickRows | None:
         return None
 
-    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
+    def make_ready(self, spark: SparkSession, table: DecoderTable, like: LogRange | None) -> None:
         """There is no quick way to prepare."""
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

@@ -209,7 +209,7 @@ class EpochRunner:
         last = self.catalog.last_batch(source.id)
         first = log.item(log.initial() if last is None else last.end_offsets)
         table = self._memories[source.id].ahead(source, self.catalog.versions(source.id), range(first, first + 1))
-        log.make_ready(spark, table)
+        log.make_ready(spark, table, None if last is None else LogRange(last.start_offsets, last.end_offsets))
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""

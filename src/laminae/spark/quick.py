@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from laminae.spark.paths import reading_many
-from laminae.spark.template import Template
+from laminae.spark.template import USES_BEFORE_KEPT, Template
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,10 +78,20 @@ def quick_rows(
     return TemplateRows(spark, lambda columns: _json_template(spark, table, fits), read, files)
 
 
-def make_ready(spark: SparkSession, table: DecoderTable) -> None:
-    """Do ahead what the first epoch of a table would wait for: its template, and the code compiled for it."""
+def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> None:
+    """Do ahead what the first epoch of a table would wait for: its template, and the code compiled for it.
+
+    Some of that code is compiled where it first runs, so a record goes through. `read` gives records like those to come
+    where only their files will differ: the plan is kept for these. They are not read.
+    """
     template = _json_template(spark, table, None)
-    template.upon(no_rows(spark, RAW_SCHEMA).select(*template.columns))
+    fields = no_rows(spark, RAW_SCHEMA).schema
+    record = spark.range(1).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
+    empty = record.withColumn("value", F.lit("{}").cast("binary"))
+    template.upon(empty.select(*template.columns)).frame.write.format("noop").mode("overwrite").save()
+    if read is not None:
+        for _ in range(USES_BEFORE_KEPT):
+            template.upon(read(template.columns), keeps=True)
 
 
 def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:

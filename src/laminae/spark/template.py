@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 FILTER, ROWS_OUT = "Filter", "numOutputRows"
 # Of the templates that are set upon one, the last few.
 MOST_KEPT = 16
+USES_BEFORE_KEPT = 2
 
 
 class Template:
     """`made` is a plan of steps with one input each, upon `leaf`. It serves every session."""
 
-    __slots__ = ("_attributes", "_filters", "_java", "_kept", "_schema", "_steps", "columns")
+    __slots__ = ("_attributes", "_filters", "_java", "_kept", "_schema", "_steps", "_used", "columns")
 
     columns: tuple[str, ...]
     """The columns of the leaf that the plan reads."""
@@ -38,6 +39,7 @@ class Template:
         self._java = _JavaNames.of(leaf.sparkSession)
         self._schema = _java(made).schema()
         self._kept: dict[Template | None, _Prepared] = {}
+        self._used: set[Template | None] = set()
         # From the root down to the step above the leaf.
         self._steps: list[Any] = []
         step: Any = _java(made).queryExecution().sparkPlan()
@@ -64,7 +66,8 @@ class Template:
     def upon(self, records: DataFrame, above: Template | None = None, *, keeps: bool = False) -> Grafted:
         """The plan with `records` for its leaf, and that of `above` upon it.
 
-        The records have the template's columns, in the types of its leaf. With `keeps` the plan is there for `again`.
+        The records have the template's columns, in the types of its leaf. With `keeps` the plan is there for `again`
+        from its second use on: to take it apart costs more than it saves the first time.
         """
         session: Any = records.sparkSession._jsparkSession
         # What a shuffle looks like is asked of the session that is active in this thread.
@@ -75,22 +78,24 @@ class Template:
             plan, top, filters = above._over(above._renamed(plan)), above, above._filters
         ready = self._java.prepared(session, plan)
         counters = _filters(ready, filters + self._filters + 1)[filters:]
-        made = _Prepared(
-            ready, compiled(ready) if keeps else None, top._schema, _metric(counters[0]), _metric(counters[-1])
-        )
+        stages = compiled(ready) if keeps and above in self._used else None
+        made = _Prepared(ready, stages, top._schema, _metric(counters[0]), _metric(counters[-1]))
+        if len(self._used) == MOST_KEPT:
+            self._used.clear()
+            self._kept.clear()
+        self._used.add(above)
         if made.compiled is None:
             return made.run(records.sparkSession, ready.execute())
-        if len(self._kept) == MOST_KEPT:
-            self._kept.clear()
         self._kept[above] = made
         return made.run(records.sparkSession, made.compiled.rows())
 
     def again(self, spark: SparkSession, files: Sequence[str], above: Template | None = None) -> Grafted | None:
-        """The plan that was kept, upon files like those it was made upon; None where there is none."""
+        """The plan that was kept, upon files like those it was made upon; None without one, or when a file is gone."""
         kept = self._kept.get(above)
         if kept is None or kept.compiled is None:
             return None
-        return kept.run(spark, kept.compiled.rows_of(spark._jsparkSession, files))
+        rows = kept.compiled.rows_of(spark._jsparkSession, files)
+        return None if rows is None else kept.run(spark, rows)
 
     def _over(self, plan: Any) -> Any:
         for step in reversed(self._steps):

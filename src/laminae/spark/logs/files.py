@@ -136,9 +136,9 @@ class FilesLog(NumberedLog):
             return super().quick_rows(spark, span, table, fits)
         return self.reader.quick_rows(spark, self.descriptors(span), table, fits)
 
-    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
+    def make_ready(self, spark: SparkSession, table: DecoderTable, like: LogRange | None) -> None:
         if self.reader is None:
-            super().make_ready(spark, table)
+            super().make_ready(spark, table, like)
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         whole = letters.where(F.col("value").isNull()).select("item", "partition", "timestamp")

@@ -105,9 +105,14 @@ class NumberedLog(ABC):
         """What `read` reads of a range, where from range to range nothing but the files differs."""
         return None
 
-    def make_ready(self, spark: SparkSession, table: DecoderTable) -> None:
-        if is_decoded_at_once(table):
-            make_ready(spark, table)
+    def make_ready(self, spark: SparkSession, table: DecoderTable, like: LogRange | None) -> None:
+        if not is_decoded_at_once(table):
+            return
+        read = None
+        if like is not None and self._items(like):
+            newest = replace(like, start=self.at(self.item(like.end) - 1))
+            read = partial(self.read, spark, newest) if self.files(newest, ("value",)) is not None else None
+        make_ready(spark, table, read)
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
         return json_records(as_newest(letters, table), replace(table, has_stamps=True))

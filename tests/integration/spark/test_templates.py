@@ -1,0 +1,98 @@
+"""Plans that are kept from epoch to epoch: what they give, what they count, and when they are not used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.spark.quick import TemplateRows, no_rows
+from laminae.spark.template import Template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+LONG = "value BIGINT"
+
+
+@pytest.fixture
+def places(spark: SparkSession, tmp_path: Path) -> list[str]:
+    """Three files of numbers, under names that Spark's readers would take for patterns."""
+    found = []
+    for number in range(3):
+        place = tmp_path / f"a [{number}] {{b}} *"
+        spark.range(number * 10, number * 10 + 10).selectExpr("id AS value").coalesce(1).write.parquet(str(place))
+        (file,) = place.glob("*.parquet")
+        found.append(str(file.rename(tmp_path / f"n [{number}] {{?}}.parquet")))
+    return found
+
+
+def read(spark: SparkSession, path: str) -> DataFrame:
+    escaped = "".join(f"\\{letter}" if letter in "[]{}?*" else letter for letter in path)
+    return spark.read.schema(LONG).parquet(escaped)
+
+
+def even(spark: SparkSession) -> Template:
+    leaf = no_rows(spark, LONG)
+    return Template(leaf, leaf.where("value % 2 = 0").select((F.col("value") * 10).alias("ten")))
+
+
+def by_hundred(spark: SparkSession) -> Template:
+    leaf = no_rows(spark, "ten BIGINT")
+    return Template(leaf, leaf.groupBy((F.col("ten") / 100).cast("int").alias("k")).agg(F.sum("ten").alias("s")))
+
+
+def rows(spark: SparkSession, template: Template, path: str) -> TemplateRows:
+    def files(_: Sequence[str]) -> list[str]:
+        return [path]
+
+    return TemplateRows(spark, lambda columns: template, lambda columns: read(spark, path), files)
+
+
+def test_a_kept_plan_gives_the_rows_of_each_file_and_counts_them_apart(spark, places):
+    template = even(spark)
+    for number, path in enumerate(places):
+        found = rows(spark, template, path)
+        assert sorted(row.ten for row in found.frame().collect()) == [
+            10 * value for value in range(number * 10, number * 10 + 10, 2)
+        ]
+        assert found.count() == 5
+        assert found.refused()
+    assert template.again(spark, [places[0]]) is not None
+
+
+def test_a_plan_upon_a_plan_is_kept_with_its_shuffle(spark, places):
+    template, above = even(spark), by_hundred(spark)
+    for number, path in enumerate(places):
+        found = rows(spark, template, path)
+        total = sum(10 * value for value in range(number * 10, number * 10 + 10, 2))
+        assert [tuple(row) for row in found.under(above).collect()] == [(number, total)]
+        assert found.count() == 5
+    assert template.again(spark, [places[0]], above) is not None
+    assert template.again(spark, [places[0]]) is None
+
+
+def test_a_file_that_is_gone_is_not_passed_over(spark, places):
+    template = even(spark)
+    for path in places[:2]:
+        rows(spark, template, path).frame().collect()
+    assert template.again(spark, [places[1]]) is not None
+    assert template.again(spark, [places[1], f"{places[1]}.gone"]) is None
+
+
+def test_a_plan_with_two_inputs_or_without_code_of_its_own_is_made_anew(spark, places):
+    template = even(spark)
+    for _ in range(2):
+        template.upon(read(spark, places[0]).union(read(spark, places[1])), keeps=True)
+    assert template.again(spark, [places[0]]) is None
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        found = rows(spark, template, places[2]).frame()
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
+    assert found.count() == 5
+    assert template.again(spark, [places[0]]) is None

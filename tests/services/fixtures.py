@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.services.connect import Connect, running_connect
 from tests.services.jars import ServiceMissing, jars
 from tests.services.kafka import running_kafka
 from tests.services.registry import running_registry
@@ -54,3 +55,16 @@ def registry_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the Confluent API of a registry for the run."""
     with said_if_missing(), running_registry(tmp_path_factory.mktemp("registry")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def connect_of_the_run(kafka_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
+    with said_if_missing(), running_connect(tmp_path_factory.mktemp("connect"), kafka_address) as worker:
+        yield worker
+
+
+@pytest.fixture
+def connect_worker(connect_of_the_run: Connect) -> Iterator[Connect]:
+    """The worker of Kafka Connect for the run, with Debezium's connector for PostgreSQL. No test leaves one behind."""
+    yield connect_of_the_run
+    connect_of_the_run.end_all()

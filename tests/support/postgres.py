@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DEBIAN = Path("/usr/lib/postgresql")
 _UNPRIVILEGED = ("postgres", "nobody")
-# No durability: a test kills clients, never the server. Little memory: CI machines are small.
+# No durability: a test kills clients, never the server. Little memory: CI machines are small. Connectors read the log.
 _SETTINGS = (
     "fsync=off",
     "full_page_writes=off",
@@ -28,6 +28,7 @@ _SETTINGS = (
     "autovacuum=off",
     "shared_buffers=16MB",
     "max_connections=50",
+    "wal_level=logical",
 )
 
 

@@ -59,7 +59,7 @@ def run_through(directory: Path, rounds: int, kills: Sequence[str], place: Place
     dice = random.Random(SEED)
     feed = Feed(directory, place.catalog, rounds)
     feed.create()
-    jvms: list[int] = []
+    jvms: list[str] = []
     with closing(open_catalog(feed.home, place.catalog)) as catalog:
         feed.start()
         for number in range(len(kills) + 1):

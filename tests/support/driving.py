@@ -36,7 +36,8 @@ class Driver:
     log: Path
     url: str | None = None
     config: Sequence[str] = ()
-    jvm: int = 0
+    jvm: str = ""
+    """Its identity: the id of the process and when it began."""
     _process: subprocess.Popen[bytes] = field(init=False)
     _output: IO[bytes] = field(init=False)
 
@@ -73,7 +74,7 @@ class Driver:
         if what in (PYTHON, BOTH):
             self._process.kill()
         if what in (JVM, BOTH):
-            os.kill(self.jvm, signal.SIGKILL)
+            os.kill(_process(self.jvm), signal.SIGKILL)
         status = self._process.wait(END_SECONDS)
         if what == JVM:
             assert status == 1, f"a driver without its JVM ended with {status}\n{self.tail()}"
@@ -93,7 +94,7 @@ class Driver:
             self._process.kill()
             self._process.wait(END_SECONDS)
         if self.jvm and is_alive(self.jvm):
-            os.kill(self.jvm, signal.SIGKILL)
+            os.kill(_process(self.jvm), signal.SIGKILL)
         self._output.close()
 
     def runs(self) -> list[dict[str, str]]:
@@ -112,5 +113,9 @@ class Driver:
         return True
 
 
-def jvm_of(lease: Lease) -> int:
-    return int(json.loads(lease.holder)["jvm"].partition("@")[0])
+def jvm_of(lease: Lease) -> str:
+    return str(json.loads(lease.holder)["jvm"])
+
+
+def _process(identity: str) -> int:
+    return int(identity.partition("@")[0])

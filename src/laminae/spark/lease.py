@@ -89,7 +89,7 @@ def take_lease(catalog: Catalog, jvm_pid: int | None, clock: Callable[[], dateti
         _wait_for_jvm(present)
     given_up = present is not None and (catalog.location, present.token) in _given_up
     lease = catalog.acquire_lease(
-        holder=json.dumps({"python": _identity(os.getpid()), "jvm": _identity(jvm_pid) if jvm_pid else None}),
+        holder=json.dumps({"python": identity(os.getpid()), "jvm": identity(jvm_pid) if jvm_pid else None}),
         host=socket.gethostname(),
         pid=os.getpid(),
         now=clock(),
@@ -104,11 +104,12 @@ def take_lease(catalog: Catalog, jvm_pid: int | None, clock: Callable[[], dateti
 
 def is_dead(lease: Lease) -> bool:
     """Whether the holder ran on this host and its process is gone. A reused process id has another start time."""
-    return lease.host == socket.gethostname() and _identity(lease.pid) != _holder(lease).get("python")
+    return lease.host == socket.gethostname() and identity(lease.pid) != _holder(lease).get("python")
 
 
-def is_alive(pid: int) -> bool:
-    return _identity(pid) is not None
+def is_alive(known: str) -> bool:
+    """Whether the process of this identity is there: its id may be that of another by now."""
+    return identity(int(known.partition("@")[0])) == known
 
 
 def _holder(lease: Lease) -> dict[str, str | None]:
@@ -119,7 +120,7 @@ def _holder(lease: Lease) -> dict[str, str | None]:
     return found if isinstance(found, dict) else {}
 
 
-def _identity(pid: int) -> str | None:
+def identity(pid: int) -> str | None:
     """A process by its id and start time; None when there is none. Where /proc is missing, its id must do."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -147,5 +148,5 @@ def _wait_for_jvm(lease: Lease) -> None:
     if not jvm:
         return
     deadline = time.monotonic() + JVM_GRACE_SECONDS
-    while _identity(int(jvm.partition("@")[0])) == jvm and time.monotonic() < deadline:
+    while is_alive(jvm) and time.monotonic() < deadline:
         time.sleep(0.05)

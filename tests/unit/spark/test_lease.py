@@ -52,7 +52,7 @@ def clock() -> datetime:
 
 def hold(catalog: Catalog, python: int, jvm: int | None) -> None:
     """As a driver of another process would have written it."""
-    holder = {"python": lease._identity(python), "jvm": lease._identity(jvm) if jvm else None}
+    holder = {"python": lease.identity(python), "jvm": lease.identity(jvm) if jvm else None}
     ttl = timedelta(days=36500)
     catalog.acquire_lease(json.dumps(holder), os.uname().nodename, python, NOON, ttl, dead=False, seen_token=None)
 
@@ -67,7 +67,7 @@ def test_a_dead_holder_is_replaced_at_once(catalog: Catalog, sleeper: subprocess
     hold(catalog, sleeper.pid, None)
     # A zombie until its parent looks: it writes nothing more.
     os.kill(sleeper.pid, signal.SIGKILL)
-    until(lambda: not lease.is_alive(sleeper.pid), SECONDS, "the holder is dead")
+    until(lambda: not lease.identity(sleeper.pid), SECONDS, "the holder is dead")
     held = take_lease(catalog, None, clock)
     assert held.token == 2
     held.release()

@@ -37,7 +37,12 @@ def columns_of_avro(source: AvroSource) -> pa.Schema:
     root = schema.root
     if not isinstance(root, AvroRecord):
         raise NoColumnForm(path="the root", problem=f"it is of type {root.branch_name}, not a record")
-    found = pa.schema(_Columns(schema).fields(root, ()))
+    return columns_of_record(schema, root)
+
+
+def columns_of_record(schema: AvroSchema, record: AvroRecord) -> pa.Schema:
+    """The columns of a record that is the schema's root, or lies within."""
+    found = pa.schema(_Columns(schema).fields(record, ()))
     check_defaults(columns_of(found))
     return found
 

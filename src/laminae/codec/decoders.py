@@ -27,13 +27,27 @@ class Decoder:
     aliases: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a message begins with that brings its own schema, and the version of the decoder that it tells.
+
+    Without a version it tells no columns: the message is read as if it had none. A `refusal` is why it has no row.
+    """
+
+    text: str
+    version: int | None
+    refusal: str | None = None
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class DecoderTable:
     """All versions that records of an epoch can have, oldest first, and the schema they are projected to.
 
     Without `has_stamps` the log gives no record a version of its own. With `refuses_unknown` a record that has fields
     beyond its schema is refused; the fields are ignored otherwise. `writers` are the schema ids that records in a
-    registry's frame may have: what these are read with, instead of versions. None: the records have no frame.
+    registry's frame may have: what these are read with, instead of versions. None: the records have no frame. `heads`
+    are those of messages that bring a schema along. `event_order` is the field that orders events of Debezium's; None:
+    the records are rows.
     """
 
     decoders: tuple[Decoder, ...]
@@ -43,6 +57,13 @@ class DecoderTable:
     has_stamps: bool = True
     refuses_unknown: bool = False
     writers: tuple[WriterRecord, ...] | None = None
+    heads: tuple[Head, ...] = ()
+    event_order: str | None = None
+
+    @property
+    def newest(self) -> int:
+        """The version in force: no head has a version as high."""
+        return max(decoder.version for decoder in self.decoders)
 
     def at(self, item: int) -> Decoder:
         """The decoder of an unstamped record at this place in the log."""

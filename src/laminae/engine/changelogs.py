@@ -30,6 +30,8 @@ FIELDS = {
     "op_field": (RETRACT,),
 }
 """Options that name a column, with the changelogs that know them."""
+EVENT_OPTIONS = ("debezium.time", "debezium.decimal")
+"""Options that say how values are written in events."""
 WEIGHTS = {
     "+I": 1,
     "-U": -1,
@@ -42,6 +44,7 @@ WEIGHTS = {
 }
 """What each operation that a record may name does to its row."""
 DEBEZIUM_JSON = "debezium-json"
+EVENT_FORMATS = ("json", DEBEZIUM_JSON, "avro")
 EVENT_ORDER = "source.lsn"
 # What a changelog has beside the columns of the rows.
 OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch")
@@ -127,15 +130,15 @@ def _named_column(source: SourceRecord, history: Sequence[pa.Schema], given: str
 def check_changelog(source: str, schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> None:
     """Raises when the options of a source ask for a changelog that its columns cannot give."""
     kind, given = changelog_of(options), dict(options)
-    for name, kinds in FIELDS.items():
+    for name, kinds in (*FIELDS.items(), *((name, (DEBEZIUM,)) for name in EVENT_OPTIONS)):
         if name in given and kind not in kinds:
             known = " or ".join(f"changelog = {each!r}" for each in kinds)
             problem = f"it means nothing with changelog = {kind!r}"
             raise _invalid(name, source, problem, f"Give {known}, or leave it out.")
-    if (kind == DEBEZIUM and given.get("format", "json") not in ("json", DEBEZIUM_JSON)) or (
+    if (kind == DEBEZIUM and given.get("format", "json") not in EVENT_FORMATS) or (
         kind != DEBEZIUM and given.get("format") == DEBEZIUM_JSON
     ):
-        advice = f"Use format = {DEBEZIUM_JSON!r} with changelog = {DEBEZIUM!r}."
+        advice = f"Use format = {DEBEZIUM_JSON!r} or 'avro' with changelog = {DEBEZIUM!r}."
         raise _invalid("format", source, f"{given.get('format')} does not go with changelog = {kind!r}", advice)
     if kind == RETRACT:
         _check_retract(source, schema, given, primary_key)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from laminae.catalog import updates
 from laminae.catalog.model import WatermarkRecord
+from laminae.codec.sent_values import without_rules
 from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
 from laminae.engine.changelogs import check_changelog
@@ -49,6 +50,8 @@ FIXED_ONCE_READ = (
     "accept_old_names",
     "changelog",
     "csv_delimiter",
+    "debezium.decimal",
+    "debezium.time",
     "deleted_by",
     "format",
     "max_future",
@@ -74,7 +77,7 @@ def plan_create_source(statement: CreateSource, now: datetime, subject: Subject 
     declared = pa.schema([declared_field(definition) for definition in statement.columns])
     writer = None if subject is None else subject.newest
     if writer is not None:
-        declared = writer.columns
+        declared = without_rules(writer.columns)
     if subject is not None and subject.level is not None:
         options = tuple(sorted({**dict(options), "compatibility": str(subject.level)}.items()))
     columns_of(declared)

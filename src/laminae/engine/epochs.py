@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order
+from laminae.engine.heads import brings_schemas, has_writers, head_of, sent_columns, tells_columns
 from laminae.engine.options import FILE_CONNECTORS, is_framed, option
 from laminae.engine.writers import as_of
 from laminae.schema.column import columns_of
@@ -120,7 +122,7 @@ class SourceMemory:
             self.versions = tuple(versions(source.id))[: source.version]
 
     def learn_writers(self, source: SourceRecord, writers: Callable[[int], Sequence[WriterRecord]]) -> None:
-        if self.writers is None and is_framed(source.options):
+        if self.writers is None and has_writers(source.options):
             self.writers = tuple(writers(source.id))
 
     def meet_writer(self, source: SourceRecord, schema_id: int) -> None:
@@ -244,23 +246,27 @@ def decoder_table(
     """
     accepts = option(source.options, "accept_old_names") != "false"
     refuses = option(source.options, "on_rejected") == DEAD_LETTER
+    has_heads = brings_schemas(source.options)
     decoders = tuple(
         Decoder(
             version=version.version,
-            schema=version.schema,
+            schema=sent_columns(version.schema, source.options) if has_heads else version.schema,
             since=first_item if version.position is None else int(version.position),
             aliases=_aliases(known[: version.version]) if accepts else (),
         )
         for version in wanted
     )
+    told = [writer for writer in writers if has_heads and tells_columns(writer)]
     return DecoderTable(
-        decoders=decoders,
+        decoders=(*decoders, *(Decoder(-writer.schema_id, writer.columns, since=None) for writer in told)),
         current=source.schema,
         version_field=option(source.options, "version_field"),
         finds_unknown_fields=option(source.options, "evolve") != "off" or refuses,
-        has_stamps=_is_stamped_by_its_log(source),
+        has_stamps=_is_stamped_by_its_log(source) or has_heads,
         refuses_unknown=refuses,
         writers=tuple(writers) if is_framed(source.options) else None,
+        heads=tuple(map(head_of, writers)) if has_heads else (),
+        event_order=event_order(source.options) if changelog_of(source.options) == DEBEZIUM else None,
     )
 
 

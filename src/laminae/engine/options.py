@@ -77,6 +77,12 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "changelog": OptionRow(("append", "upsert", "retract", "debezium"), "append", "What a record means"),
     "sequence_by": OptionRow(TEXT, None, "What orders upserts: a column, or a field of Debezium's events"),
     "deleted_by": OptionRow(TEXT, None, "BOOLEAN column of upserts that is true where a row deletes its key"),
+    "debezium.time": OptionRow(
+        ("millis", "micros", "nanos"), "micros", "Unit of numbers that are times in events without a schema"
+    ),
+    "debezium.decimal": OptionRow(
+        ("base64", "text"), "base64", "What a text is that is a DECIMAL in events without a schema"
+    ),
     "weight_field": OptionRow(TEXT, None, "Integer column of retractions: how often its row comes, or goes below 0"),
     "op_field": OptionRow(TEXT, None, "Column of retractions that names the operation: +I, -U, +U, -D, or insert, ..."),
     "version_field": OptionRow(TEXT, None, "Integer field of a record that names its schema version"),

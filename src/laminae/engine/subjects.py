@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.event_avro import event_columns_of_avro, event_text
+from laminae.engine.changelogs import DEBEZIUM, changelog_of
 from laminae.engine.options import SOURCE_OPTIONS, checked, is_framed, option
 from laminae.errors import InvalidOption, LaminaeError, RegistryRefused, RegistryUnavailable, SchemaNotRegistered
 from laminae.registry import RegistryClient, RegistrySettings, Retry, SubjectStrategy, subject_of
@@ -73,7 +75,7 @@ def registered(options: Options, owner: str, schema_id: int) -> Registered | Unf
     try:
         text = client.avro(schema_id)
         place = client.place(_subject(options, owner, text), schema_id)
-        return Registered(schema_id, place.version, text, columns_of_avro(text))
+        return _registered(options, schema_id, place.version, text)
     except (RegistryUnavailable, RegistryRefused, InvalidOption):
         raise
     except LaminaeError as problem:
@@ -84,8 +86,15 @@ def latest(options: Options, owner: str) -> Registered:
     """The newest schema under the subject."""
     client = client_of(_of_registry(options), owner)
     place = client.version(_subject(options, owner, None))
-    text = client.avro(place.id)
-    return Registered(place.id, place.version, text, columns_of_avro(text))
+    return _registered(options, place.id, place.version, client.avro(place.id))
+
+
+def _registered(options: Options, schema_id: int, version: int, text: str) -> Registered:
+    """With the columns of a record, or of the row in it where that is an event."""
+    if changelog_of(options) != DEBEZIUM:
+        return Registered(schema_id, version, text, columns_of_avro(text))
+    plain = event_text(text)
+    return Registered(schema_id, version, plain, event_columns_of_avro(plain))
 
 
 def level(options: Options, owner: str) -> CompatibilityMode:

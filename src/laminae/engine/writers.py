@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog.updates import BindWriter
+from laminae.engine.event_columns import bound_columns, grown_columns
 from laminae.engine.evolution import rejection
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
 from laminae.engine.subjects import Unfit, latest, registered
 from laminae.schema.evolvable import EvolutionTrigger, NeedsConfirmation, Rejected
-from laminae.schema.writer import bound, grown, misfit
+from laminae.schema.writer import bound, misfit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,17 @@ def as_of(writers: Sequence[WriterRecord], epoch: int | None = None) -> tuple[Wr
         if epoch is None or writer.after_epoch < epoch:
             found[writer.schema_id] = writer
     return tuple(found.values())
+
+
+def refusal_of(source: SourceRecord, result: EvolutionResult) -> str | None:
+    """Why records of a schema have no rows here after what became of it; EvolutionRejected where that is to stop."""
+    if not isinstance(result, Rejected | NeedsConfirmation):
+        return None
+    policy = option(source.options, "on_rejected")
+    if policy == STOP and isinstance(result, Rejected):
+        raise rejection(source, result.reasons, ", or set on_rejected = 'ignore'")
+    told = "; ".join(map(str, result.reasons)) or "it waits for a person"
+    return f"its schema was not taken: {told}" if policy == DEAD_LETTER else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +77,13 @@ class Writers:
             self._bind(_bound(source, found, _nearest(applied, found), applied=True), known)
             return
         before = None if newest is None else newest.columns
-        columns = bound(found.columns, before, source.schema)
-        wanted = FoundSchema(grown(source.schema, before, columns), found.schema_id, found.version)
+        columns = bound_columns(source, found.columns, before)
+        wanted = FoundSchema(grown_columns(source, before, columns), found.schema_id, found.version)
         result = self.engine.propose(source.name, wanted, EvolutionTrigger.REGISTRY, source.version, self.lease_token)
-        refusal = self._refusal(source, result)
+        refusal = refusal_of(source, result)
         taken = not isinstance(result, Rejected | NeedsConfirmation)
         made = _bound(self.engine.source(source.name), found, newest, applied=taken, refusal=refusal)
         self._bind(made, known)
-
-    def _refusal(self, source: SourceRecord, result: EvolutionResult) -> str | None:
-        if not isinstance(result, Rejected | NeedsConfirmation):
-            return None
-        policy = option(source.options, "on_rejected")
-        if policy == STOP and isinstance(result, Rejected):
-            raise rejection(source, result.reasons, ", or set on_rejected = 'ignore'")
-        told = "; ".join(map(str, result.reasons)) or "it waits for a person"
-        return f"its schema was not taken: {told}" if policy == DEAD_LETTER else None
 
     def _bind(self, made: BindWriter, known: Sequence[WriterRecord]) -> None:
         present = next((writer for writer in known if writer.schema_id == made.schema_id), None)
@@ -100,8 +103,8 @@ class SubjectFinder:
         newest = max(applied, key=_order, default=None)
         # Who asks for the registry's schema before any record was read wants what it has beyond the source's own.
         before = NOTHING if newest is None else newest.columns
-        columns = bound(found.columns, before, source.schema)
-        return FoundSchema(grown(source.schema, before, columns), found.schema_id, found.version)
+        columns = bound_columns(source, found.columns, before)
+        return FoundSchema(grown_columns(source, before, columns), found.schema_id, found.version)
 
 
 def first_writer(found: Registered, schema: pa.Schema) -> BindWriter:
@@ -113,7 +116,7 @@ def first_writer(found: Registered, schema: pa.Schema) -> BindWriter:
 def _bound(
     source: SourceRecord, found: Registered, before: WriterRecord | None, applied: bool, refusal: str | None = None
 ) -> BindWriter:
-    columns = bound(found.columns, None if before is None else before.columns, source.schema)
+    columns = bound_columns(source, found.columns, None if before is None else before.columns)
     why = refusal or misfit(columns, source.schema)
     return BindWriter(source.id, found.schema_id, found.version, applied, why, found.text, columns)
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.codec.confluent import GUID_MAGIC, HEADER, MAGIC
+from laminae.codec.event_avro import AFTER, BEFORE, OP, has_path, row_record
 from laminae.schema.avro import parse_avro
 from laminae.schema.avro.nodes import AvroRecord
+from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
 from laminae.spark.avro_values import declared
+from laminae.spark.change_events import DELETE, EVENT, TOMBSTONE, WITH_ROW, event_of, event_reason
 from laminae.spark.columns import Columns
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN
 from laminae.spark.expression import (
     FALSE,
+    NULL_TEXT,
     TRUE,
     Expression,
     call,
@@ -32,6 +37,7 @@ from laminae.spark.expression import (
 )
 from laminae.spark.literals import type_sql
 from laminae.spark.project import project_columns, violations
+from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
@@ -57,15 +63,15 @@ SCHEMA_ID = call("conv", call("hex", call("substring", VALUE, literal(2), litera
 # A record has to end where its bytes do, which `from_avro` does not look at: these are put behind it and read, too.
 END = b"\xa7LAM"
 ROW_FIELD, END_FIELD = "row", "end"
+NO_NUMBER = Expression("CAST(NULL AS BIGINT)")
 
 
 def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     """Each a projection of the one before: the frame, each id's reading, the row or the reason."""
     writers = table.writers or ()
-    readings = [
-        _Reading(writer, table.current, column(PARSED.format(place)))
-        for place, writer in enumerate(writers)
-        if writer.refusal is None
+    make = partial(_Reading, table.current) if table.event_order is None else partial(_Event, table)
+    readings: list[_Reading | _Event] = [
+        make(writer, column(PARSED.format(place))) for place, writer in enumerate(writers) if writer.refusal is None
     ]
     framed = Columns(spark).add(STAR).add(call("substring", VALUE, literal(1), literal(HEADER.size)), "_frame")
     parsed = Columns(spark).add(STAR)
@@ -74,6 +80,8 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     refused = [(_is_of(writer), literal(writer.refusal)) for writer in writers if writer.refusal is not None]
     known = [(_is_of(reading.writer), reading) for reading in readings]
     told = [*((test, reading.problem()) for test, reading in known), *refused]
+    if table.event_order is not None:
+        told.append((VALUE.is_null(), NULL_TEXT))
     error = cases(told, _strange()) if told else _strange()
     unknown = cases([(_is_of(writer), FALSE) for writer in writers] + [(_is_framed(), TRUE)], FALSE)
     last = Columns(spark)
@@ -82,6 +90,9 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
         last.add(column(name) if name != "version" else when(_is_framed(), SCHEMA_ID.try_cast("INT")), name)
     row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
     last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
+    if table.event_order is not None:
+        events = [(test, reading.event()) for test, reading in known if isinstance(reading, _Event)]
+        last.add(cases(events, event_of(literal(TOMBSTONE), NO_NUMBER)), EVENT)
     return [framed, parsed, last]
 
 
@@ -89,8 +100,8 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
 class _Reading:
     """A record as one schema id reads it. `parsed` is NULL for records of other ids."""
 
-    writer: WriterRecord
     current: pa.Schema
+    writer: WriterRecord
     parsed: Expression
 
     def parse(self) -> Expression:
@@ -102,22 +113,83 @@ class _Reading:
 
     def problem(self) -> Expression:
         """Why there is no row: bytes that cannot be read give a record without anything in it."""
-        ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
-        broken = when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(self._broken))
         projection = projection_between(self.writer.columns, self.current)
-        return first_text([broken, violations(projection, self._column)])
+        return first_text([self.broken(), violations(projection, self._column)])
+
+    def broken(self) -> Expression:
+        ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
+        reason = REASONS["bytes"].format(id=self.writer.schema_id)
+        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(reason))
 
     def row(self) -> Expression:
         return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
-
-    @property
-    def _broken(self) -> str:
-        return REASONS["bytes"].format(id=self.writer.schema_id)
 
     def _column(self, index: int) -> Expression:
         schema = parse_avro(self.writer.avro)
         field = _fields(schema)[index]
         return declared(field.type, schema, self.parsed.field(ROW_FIELD).field(field.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """The same of a record that is an event: the row lies in its envelope."""
+
+    table: DecoderTable
+    writer: WriterRecord
+    parsed: Expression
+
+    def parse(self) -> Expression:
+        return self._reading.parse()
+
+    def problem(self) -> Expression:
+        has_row = when(self._op.compared("=", literal(DELETE)), self._before, self._after).is_there()
+        projection = projection_between(self.writer.columns, self.table.current)
+        rows = [lost_values(self.writer.columns, self._read), violations(projection, self._column)]
+        is_row = self._op.is_one_of(WITH_ROW)
+        event = event_reason(self._op, has_row, self._sequence, self.table.event_order or "")
+        return first_text([self._reading.broken(), event, when(is_row, first_text(rows))])
+
+    def row(self) -> Expression:
+        return struct(project_columns(projection_between(self.writer.columns, self.table.current), self._column))
+
+    def event(self) -> Expression:
+        return event_of(self._op, self._sequence)
+
+    @property
+    def _reading(self) -> _Reading:
+        return _Reading(self.table.current, self.writer, self.parsed)
+
+    @property
+    def _op(self) -> Expression:
+        return self.parsed.field(ROW_FIELD).field(OP)
+
+    @property
+    def _before(self) -> Expression:
+        return self.parsed.field(ROW_FIELD).field(BEFORE)
+
+    @property
+    def _after(self) -> Expression:
+        return self.parsed.field(ROW_FIELD).field(AFTER)
+
+    @property
+    def _sequence(self) -> Expression:
+        path = self.table.event_order or ""
+        if not has_path(parse_avro(self.writer.avro), path):
+            return NO_NUMBER
+        found = self.parsed.field(ROW_FIELD)
+        for name in path.split("."):
+            found = found.field(name)
+        return found.try_cast("BIGINT")
+
+    def _column(self, index: int) -> Expression:
+        return converted(columns_of(self.writer.columns)[index], self._read(index))
+
+    def _read(self, index: int) -> Expression:
+        schema = parse_avro(self.writer.avro)
+        field = row_record(schema).fields[index]
+        is_delete = self._op.compared("=", literal(DELETE))
+        read = when(is_delete, self._before.field(field.name), self._after.field(field.name))
+        return declared(field.type, schema, read)
 
 
 def framed_schema(text: str) -> str:

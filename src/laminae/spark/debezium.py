@@ -1,42 +1,28 @@
-"""Debezium's events as records: the row is taken out of its envelope as text and read by the decoders of the source.
+"""The log of Debezium's events: those of another log, with the rows in their envelopes as records.
 
-So it is judged like any other record, while a dead letter keeps the whole envelope. `_event` says what is done.
+A dead letter keeps the whole message. `_event` says what is done with the row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.spark.contract import ERROR, ROW, Decoded
-from laminae.spark.expression import Expression, call, cases, column, first_text, literal, struct, when
-from laminae.spark.json_records import json_records
+from laminae.spark.change_events import EVENT
+from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded
+from laminae.spark.decode import decode, kept_stages, through
+from laminae.spark.envelopes import BESIDE, MESSAGE, NO_VERSION, REFUSED, UNTOLD, opening
+from laminae.spark.json_records import json_records, wanted_by
 from laminae.spark.logs.numbered import as_newest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
     from laminae.spark.contract import LogRange, OnProblem, Outside, QuickRows
     from laminae.spark.logs.numbered import NumberedLog
-
-EVENT = "_event"
-"""A struct: `op`, and `sequence`, the BIGINT that orders events."""
-PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
-IGNORED = (MESSAGE, TOMBSTONE)
-REASONS = {
-    "event": "the record is no Debezium event: it has no op",
-    "op": "op is none of c, r, u, d, t and m: ",
-    "after": "after is missing, which is the row",
-    "before": "before is missing, which has the key of the row that goes",
-    "sequence": "{name} is missing, which orders events",
-}
-_DOCUMENT, _ENVELOPE = "_document", "_envelope"
-_ROWS = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,70 +75,25 @@ class DebeziumLog:
         """There is no quick way to prepare."""
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:
-        return self._decoded(as_newest(letters, table), replace(table, has_stamps=True))
+        if table.writers is not None:
+            return self._decoded(letters, table)
+        return self._decoded(as_newest(letters, table), table)
 
     def _decoded(self, raw: DataFrame, table: DecoderTable) -> Decoded:
-        """The envelope goes through the decoders as the record's key, which these logs have no other use for."""
-        inside = self._opened(raw, "value")
-        envelope = column(_ENVELOPE)
-        row = cases(
-            [
-                (envelope.field("op").is_one_of(PUT), envelope.field("after")),
-                (envelope.field("op").compared("=", literal(DELETE)), envelope.field("before")),
-            ]
-        )
-        given = call("coalesce", row, literal("{}")).cast("BINARY").column
-        found = json_records(inside.withColumns({"key": F.col("value"), "value": given}).drop(_ENVELOPE), table)
-        again = self._opened(found.records, "key")
-        event = struct([("op", envelope.field("op")), ("sequence", envelope.field("sequence"))])
-        has_row = envelope.field("op").is_one_of([*PUT, DELETE])
-        refused = first_text([self._reason(envelope), when(has_row, column(ERROR))])
-        records = again.withColumns(
-            {
-                "value": F.col("key"),
-                "key": F.lit(None).cast("binary"),
-                ERROR: refused.column,
-                ROW: when(has_row, column(ROW)).column,
-                EVENT: event.column,
-            }
-        )
-        return Decoded(records.drop(_ENVELOPE), found.wanted)
-
-    def _opened(self, records: DataFrame, name: str) -> DataFrame:
-        """What the envelope in a column says, with or without the wrapper of schema and payload.
-
-        As a VARIANT, which keeps every digit of a number: `from_json` copies inner documents by way of doubles.
-        """
-        text = column(name).cast("STRING")
-        is_tombstone = call("trim", call("coalesce", text, literal(""))).is_one_of(["", "null"])
-        wrapped = _said("$.payload", "variant")
-        is_wrapped = wrapped.is_there() & ~call("is_variant_null", wrapped)
-
-        def said(path: str, kind: str) -> Expression:
-            return when(is_wrapped, _said(f"$.payload.{path}", kind), _said(f"$.{path}", kind))
-
-        rows = [(row, call("nullif", call("to_json", said(row, "variant")), literal("null"))) for row in _ROWS]
-        op = when(is_tombstone, literal(TOMBSTONE), said("op", "string"))
-        envelope = struct([("op", op), *rows, ("sequence", said(self.sequence, "bigint"))])
-        parsed = records.withColumn(_DOCUMENT, call("try_parse_json", text).column)
-        return parsed.withColumn(_ENVELOPE, envelope.column).drop(_DOCUMENT)
-
-    def _reason(self, envelope: Expression) -> Expression:
-        op = envelope.field("op")
-        known: Sequence[str] = [*PUT, DELETE, TRUNCATE, *IGNORED]
-        return cases(
-            [
-                (op.is_null(), literal(REASONS["event"])),
-                (~op.is_one_of(known), call("concat", literal(REASONS["op"]), op)),
-                (op.is_one_of(PUT) & envelope.field("after").is_null(), literal(REASONS["after"])),
-                (op.is_one_of([DELETE]) & envelope.field("before").is_null(), literal(REASONS["before"])),
-                (
-                    ~op.is_one_of(IGNORED) & envelope.field("sequence").is_null(),
-                    literal(REASONS["sequence"].format(name=self.sequence)),
-                ),
-            ]
-        )
+        if table.writers is not None:
+            return Decoded(decode(raw, table), lambda current: current)
+        spark = raw.sparkSession
+        stages = kept_stages(table, self.sequence, lambda: opening(spark, table.heads, self.sequence))
+        found = json_records(through(raw, stages), table, BESIDE)
+        # What a message with a schema asks for beyond the source's, its schema tells.
+        rows = found.records.where(F.col(VERSION) > 0)
+        whole = {"value": F.col(MESSAGE), ERROR: _error(), UNKNOWN: F.col(UNKNOWN) | F.col(UNTOLD)}
+        records = found.records.withColumns({**whole, ROW: F.when(F.col(REFUSED).isNull(), F.col(ROW))})
+        names = (*RAW_COLUMNS, ROW, ERROR, UNKNOWN, VERSION, EVENT, UNTOLD)
+        return Decoded(records.select(*names), lambda current: wanted_by(rows, table, current))
 
 
-def _said(path: str, kind: str) -> Expression:
-    return call("try_variant_get", column(_DOCUMENT), literal(path), literal(kind))
+def _error() -> Column:
+    """Of a message without a row the decoders say nothing that matters."""
+    has_row = F.col(VERSION) != NO_VERSION
+    return F.coalesce(F.col(REFUSED), F.when(has_row, F.col(ERROR)))

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from laminae.codec.sent_values import as_sent, has_rules
 from laminae.schema.column import column as field_node
+from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
 from laminae.spark.avro import avro_stages
 from laminae.spark.columns import Columns, select
@@ -23,10 +25,11 @@ from laminae.spark.expression import FALSE, ZERO, Expression, call, cases, colum
 from laminae.spark.json_checks import REASON, REASONS, UNKNOWN_FIELDS, depth_of, exact_check, field_types
 from laminae.spark.project import keeps_every_column, project_columns, violations
 from laminae.spark.record import RecordFields, record_fields
+from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.suspects import FOUND, SEEN, Accounts, accounts, is_clean, seen_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -40,25 +43,36 @@ STAR = Expression("*")
 MOST_COLUMNS = 64
 
 
-def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True) -> DataFrame:
-    """`raw` with the columns `_row`, `_error`, `_unknown` and `_version` (see `contract`).
+def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True, beside: tuple[str, ...] = ()) -> DataFrame:
+    """`raw` with the columns `_row`, `_error`, `_unknown` and `_version` (see `contract`), and those named `beside`.
 
     Otherwise than `exactly`, a record that needs a closer look has an error that says so; to look closer makes the plan
     of an epoch twice as dear, and most epochs have no such record.
     """
     parts = _parts(table)
     if len(parts) > 1:
-        return reduce(DataFrame.unionAll, (_decode_part(raw, table, part, exactly) for part in parts))
-    key = (id(table), exactly)
-    kept = _kept.get(key)
+        return reduce(DataFrame.unionAll, (_decode_part(raw, table, part, exactly, beside) for part in parts))
+    spark, is_framed = raw.sparkSession, table.writers is not None
+
+    def make() -> Sequence[Columns]:
+        return avro_stages(spark, table) if is_framed else _stages(spark, table, exactly, beside)
+
+    return through(raw, kept_stages(table, (exactly, beside), make))
+
+
+def through(frame: DataFrame, stages: Sequence[Columns]) -> DataFrame:
+    """What one projection upon the other makes of a frame."""
+    return reduce(select, stages, frame)
+
+
+def kept_stages(table: DecoderTable, key: Hashable, make: Callable[[], Sequence[Columns]]) -> Sequence[Columns]:
+    """The projections under this key, which live as long as the table."""
+    whole = (id(table), key)
+    kept = _kept.get(whole)
     if kept is None or kept[0]() is not table:
-        spark, is_framed = raw.sparkSession, table.writers is not None
-        stages = avro_stages(spark, table) if is_framed else _stages(spark, table, exactly)
-        kept = _kept[key] = (weakref.ref(table), tuple(stages))
-        weakref.finalize(table, _kept.pop, key, None)
-    for stage in kept[1]:
-        raw = select(raw, stage)
-    return raw
+        kept = _kept[whole] = (weakref.ref(table), tuple(make()))
+        weakref.finalize(table, _kept.pop, whole, None)
+    return kept[1]
 
 
 def is_decoded_at_once(table: DecoderTable) -> bool:
@@ -81,23 +95,25 @@ def _parts(table: DecoderTable) -> list[tuple[Decoder, ...]]:
     return parts
 
 
-def _decode_part(raw: DataFrame, table: DecoderTable, part: tuple[Decoder, ...], exactly: bool) -> DataFrame:
+def _decode_part(
+    raw: DataFrame, table: DecoderTable, part: tuple[Decoder, ...], exactly: bool, beside: tuple[str, ...]
+) -> DataFrame:
     """The records of some of the versions; with the last ones those of versions that nobody knows."""
     version = _version_of(table)
     others = [decoder.version for decoder in table.decoders if decoder not in part]
     own = version.is_one_of([decoder.version for decoder in part])
     wanted = own if part[-1] is not table.decoders[-1] else ~version.is_one_of(others)
-    return decode(raw.where(wanted.column), replace(table, decoders=part), exactly)
+    return decode(raw.where(wanted.column), replace(table, decoders=part), exactly, beside)
 
 
 # By identity: equal schemas may differ in their metadata, which holds defaults and ids.
-_kept: dict[tuple[int, bool], tuple[weakref.ref[DecoderTable], tuple[Columns, ...]]] = {}
+_kept: dict[tuple[int, Hashable], tuple[weakref.ref[DecoderTable], tuple[Columns, ...]]] = {}
 
 
-def _stages(spark: SparkSession, table: DecoderTable, exactly: bool) -> Sequence[Columns]:
+def _stages(spark: SparkSession, table: DecoderTable, exactly: bool, beside: tuple[str, ...]) -> Sequence[Columns]:
     """Each a projection of the one before: what the text holds and says, a closer look, the row or the reason."""
     readings = [
-        _Reading(decoder, table, record_fields(decoder, table.version_field), column(PARSED.format(i)))
+        _Reading(decoder, table, _fields_of(decoder, table), column(PARSED.format(i)))
         for i, decoder in enumerate(table.decoders)
     ]
     is_known = VERSION_OF.is_one_of([decoder.version for decoder in table.decoders])
@@ -115,7 +131,7 @@ def _stages(spark: SparkSession, table: DecoderTable, exactly: bool) -> Sequence
     strange = when(~is_known, call("concat", literal(REASONS["version"]), VERSION_OF.cast("STRING")))
     error = first_text([*closer, strange, _choose(readings, _Reading.violations)])
     last = Columns(spark)
-    for name in RAW_COLUMNS:
+    for name in (*RAW_COLUMNS, *beside):
         last.add(column(name))
     row = _choose(readings, _Reading.row)
     # A cast may raise on what was refused; a row that is what was read has none, and to ask twice costs a fifth.
@@ -154,16 +170,27 @@ class _Reading:
         return field_types(self.fields.all)
 
     def violations(self) -> Expression:
-        return violations(projection_between(self.decoder.schema, self.table.current), self._column)
+        found = violations(projection_between(self.decoder.schema, self.table.current), self._column)
+        if not has_rules(self.decoder.schema):
+            return found
+        return first_text([lost_values(self.decoder.schema, self._read), found])
 
     def row(self) -> Expression:
         projection = projection_between(self.decoder.schema, self.table.current)
-        if self.fields.are_the_columns and keeps_every_column(projection):
+        is_read = self.fields.are_the_columns and not has_rules(self.decoder.schema)
+        if is_read and keeps_every_column(projection):
             return self.parsed
         return struct(project_columns(projection, self._column))
 
     def _column(self, index: int) -> Expression:
+        return converted(columns_of(self.decoder.schema)[index], self._read(index))
+
+    def _read(self, index: int) -> Expression:
         return self.fields.declared(index, TEXT, self.parsed)
+
+
+def _fields_of(decoder: Decoder, table: DecoderTable) -> RecordFields:
+    return record_fields(replace(decoder, schema=as_sent(decoder.schema)), table.version_field)
 
 
 def _version_of(table: DecoderTable) -> Expression:

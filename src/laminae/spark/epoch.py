@@ -20,7 +20,8 @@ from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
-from laminae.engine.options import is_framed, option
+from laminae.engine.heads import brings_schemas, has_writers
+from laminae.engine.options import option
 from laminae.engine.view_order import connected
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
 from laminae.spark.contract import ERROR, RAW_COLUMNS, VERSION, Decoded, LogRange, QuickRows
@@ -219,7 +220,7 @@ class EpochRunner:
             if not dead:
                 return Replayed(0, 0)
             letters = dead_letter_records(spark, self.storage, dead).drop("reason")
-            if is_framed(source.options):
+            if has_writers(source.options):
                 self.writers.ask_again(source, letters)
                 self._memories[source.id].writers = None
                 source = self.engine.source(source.name)
@@ -258,6 +259,8 @@ class EpochRunner:
         """Whether something is known by now, or in force, that was not when the epoch was planned."""
         if plan.table.writers is not None:
             return self.writers.meet(memory, plan, decoded)
+        if brings_schemas(plan.source.options) and self.writers.meet_heads(memory, plan, decoded):
+            return True
         return self._meets_versions(memory, plan, decoded) or evolving.evolve(plan, decoded)
 
     def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:

@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
 
 
-def json_records(raw: DataFrame, table: DecoderTable) -> Decoded:
-    records = decode(raw, table)
+def json_records(raw: DataFrame, table: DecoderTable, beside: tuple[str, ...] = ()) -> Decoded:
+    """The columns named `beside` are kept as they are."""
+    records = decode(raw, table, beside=beside)
     if table.writers is not None:
         # What a record asks for beyond the schema, its schema id tells.
         return Decoded(records, lambda current: current)
     if table.refuses_unknown:
         records = records.withColumn(ERROR, F.coalesce(F.col(ERROR), F.when(F.col(UNKNOWN), F.lit(REASONS["unknown"]))))
+    return Decoded(records, lambda current: wanted_by(records, table, current))
 
-    def wanted(current: pa.Schema) -> pa.Schema:
-        suspects = records.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
-        return infer_schema(suspects, current, _never_columns(table))
 
-    return Decoded(records, wanted)
+def wanted_by(records: DataFrame, table: DecoderTable, current: pa.Schema) -> pa.Schema:
+    """A schema grown to what the suspects among records ask for."""
+    suspects = records.where(F.col(UNKNOWN) | F.col(ERROR).isNotNull()).select("value")
+    return infer_schema(suspects, current, _never_columns(table))
 
 
 def _never_columns(table: DecoderTable) -> set[str]:

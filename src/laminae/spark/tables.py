@@ -18,7 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.engine.changelogs import is_keyed, is_retract
 from laminae.engine.epochs import DEAD_LETTER, MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
-from laminae.engine.options import FILE_CONNECTORS, is_framed, option
+from laminae.engine.heads import has_writers
+from laminae.engine.options import FILE_CONNECTORS, option
 from laminae.engine.writers import as_of
 from laminae.schema.projection import projection_between
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, LogRange
@@ -91,7 +92,7 @@ def _records(
 ) -> DataFrame:
     known = [epoch for epoch in catalog.epochs(source.id) if until is None or epoch.epoch <= until]
     epochs = [epoch for epoch in known if epoch.epoch > since]
-    versions, writers = catalog.versions(source.id), catalog.writers(source.id) if is_framed(source.options) else ()
+    versions, writers = catalog.versions(source.id), catalog.writers(source.id) if has_writers(source.options) else ()
     reading = _Reading(spark, storage, source, versions, open_log(source, str(storage.home)), writers)
     parts = [*reading.batches(epochs), *reading.replays(epochs, known)]
     if not parts:
@@ -145,7 +146,7 @@ class _Reading:
             yield found
 
     def _are_alike(self, found: Sequence[EpochRecord], epoch: EpochRecord) -> bool:
-        if is_framed(self.source.options):
+        if has_writers(self.source.options):
             # A column that a version has taken on since is read of the records behind it alone.
             return found[-1].version == epoch.version and self._reads_alike(found[-1].epoch, epoch.epoch)
         return found[-1].version == epoch.version or self._join(found, epoch)

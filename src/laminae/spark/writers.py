@@ -16,12 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.engine import faults
 from laminae.engine.changelogs import is_keyed
+from laminae.engine.epochs import MOST_WRITERS
+from laminae.engine.heads import Heads
 from laminae.engine.options import is_framed, option
 from laminae.engine.subjects import registered
 from laminae.engine.writers import Writers, as_of
 from laminae.errors import ConcurrentChange, RegistryUnavailable
 from laminae.spark.avro import HELD
 from laminae.spark.contract import UNKNOWN
+from laminae.spark.envelopes import UNTOLD, head_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,8 +95,25 @@ class WriterMeeting:
             self._hold(plan.source, sum(strangers.values()), away)
         return learned
 
+    def meet_heads(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
+        """The same for schemas that messages bring along: they need no registry."""
+        texts = decoded.records.where(F.col(UNTOLD)).groupBy(head_text().column.alias("head"))
+        first = texts.agg(F.min(F.struct("item", "timestamp", "offset")).alias("first")).orderBy("first")
+        heads = Heads(self.catalog, self.engine, self.lease_token)
+        try:
+            numbers = heads.meet(plan.source.name, [row["head"] for row in first.limit(MOST_WRITERS).collect()])
+        except ConcurrentChange:
+            # Somebody changed the schema while the epoch ran: look at the records once more with that.
+            return True
+        for number in numbers:
+            memory.meet_writer(self.engine.source(plan.source.name), number)
+        return bool(numbers)
+
     def ask_again(self, source: SourceRecord, letters: DataFrame) -> None:
         """Ask once more about ids of which records were refused or held."""
+        if not is_framed(source.options):
+            Heads(self.catalog, self.engine, self.lease_token).ask_again(source.name)
+            return
         known = {writer.schema_id: writer for writer in as_of(self.catalog.writers(source.id))}
         ids = letters.where(F.col("version").isNotNull()).select("version").distinct().collect()
         for schema_id in sorted(row["version"] for row in ids):

@@ -127,4 +127,4 @@ def no_records(spark: SparkSession) -> DataFrame:
 
 def as_newest(letters: DataFrame, table: DecoderTable) -> DataFrame:
     """What was refused under an older version is read with the version in force when it is put through again."""
-    return letters.withColumn("version", F.lit(table.decoders[-1].version))
+    return letters.withColumn("version", F.lit(table.newest))

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from laminae.catalog.updates import AdvanceOwner
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
+from laminae.spark.change_events import DELETE, EVENT, IGNORED, TRUNCATE, unavailable_columns
 from laminae.spark.contract import ERROR, ROW
-from laminae.spark.debezium import DELETE, EVENT, IGNORED, TRUNCATE
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
@@ -31,7 +31,7 @@ from laminae.trace.spec import HASH
 from laminae.trace.store import RunStore
 from laminae.views.kernels import upsert
 from laminae.views.kernels.changelog import OP
-from laminae.views.kernels.keyed_table import DELETED, ORDER, SEQUENCE, TABLE, KeyedTable
+from laminae.views.kernels.keyed_table import DELETED, KEPT, ORDER, SEQUENCE, TABLE, KeyedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -143,6 +143,7 @@ def table_delta(table: SourceTable, records: DataFrame, place: Place, directory:
             f"{op} = '{DELETE}' AS {DELETED}",
             f"{column(EVENT).field('sequence').sql} AS {SEQUENCE}",
             f"{op} AS {EVENT_OP}",
+            f"{unavailable_columns([(column(ROW).field(name), kind) for name, kind in types.items()]).sql} AS {KEPT}",
         ]
     else:
         own += [f"{shard} AS {SHARD}", f"{deleted} AS {DELETED}"]

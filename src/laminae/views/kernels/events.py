@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laminae.trace.cluster import Clusters, clusters
 from laminae.trace.lookup import Latest, Wanted, latest
 from laminae.trace.spec import HASH, stored_type
 from laminae.trace.values import before, gathered, integers, rank_of
-from laminae.views.kernels.keyed_table import DELETED, ORDER, SEQUENCE, KeyedTable, table_trace
+from laminae.views.kernels.keyed_table import DELETED, KEPT, ORDER, SEQUENCE, KeyedTable, table_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from laminae.trace.run import Run
     from laminae.zset.wide import Bools, Int64s
@@ -49,16 +50,37 @@ def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Even
     known = latest(trace, runs, keys)
     deletes = np.asarray(gathered(delta.column(DELETED), pa.bool_()).fill_null(False))
     unseen = _unseen(table, found, deletes, known)
-    chosen, dropped = found.lasts, 0
+    is_taken = np.ones(len(deletes), dtype=np.bool_)
     if table.sequence is not None:
         sequences = gathered(delta.column(SEQUENCE), stored_type(table.sequence))
         is_taken = _is_taken(found, sequences, known)
-        chosen, dropped = _last_taken(found, is_taken), int(np.count_nonzero(~is_taken))
-        heard = chosen >= 0
-        chosen, keys, known = chosen[heard], keys.take(heard), known.take(heard)
+    last = _last_taken(found, is_taken)
+    heard = last >= 0
+    last, keys, known = last[heard], keys.take(heard), known.take(heard)
+    chosen = found.order[last]
     rows = pa.array(chosen)
-    payload = {name: gathered(delta.column(name), trace.schema.field(name).type).take(rows) for name in trace.payload}
-    return Events(keys, known, payload, deletes[chosen], dropped, unseen)
+    columns = {name: gathered(delta.column(name), trace.schema.field(name).type) for name in trace.payload}
+    payload = {name: column.take(rows) for name, column in columns.items()}
+    for name, missing in unavailable(table, delta):
+        if name in columns:
+            said = _last_said(is_taken & ~missing[found.order], last, found.starts[heard])
+            payload[name] = _as_before(columns[name], found.order, said, known.payload[name])
+            unseen += int(np.count_nonzero((said < 0) & ~known.live & ~deletes[chosen]))
+    return Events(keys, known, payload, deletes[chosen], int(np.count_nonzero(~is_taken)), unseen)
+
+
+def unavailable(table: KeyedTable, delta: pa.Table) -> Iterator[tuple[str, Bools]]:
+    """The columns that some event says nothing of because they did not change, and which events those are."""
+    if KEPT not in delta.column_names:
+        return
+    marks = gathered(delta.column(KEPT), pa.list_(pa.int32()))
+    if marks.null_count == len(marks):
+        return
+    events, places = np.asarray(pc.list_parent_indices(marks)), np.asarray(pc.list_flatten(marks))
+    for place in np.unique(places):
+        missing = np.zeros(len(marks), dtype=np.bool_)
+        missing[events[places == place]] = True
+        yield table.columns[place].name, missing
 
 
 def is_older(column: pa.Array, bound: pa.Scalar) -> Bools:
@@ -95,7 +117,18 @@ def _is_taken(found: Clusters, sequences: pa.Array, known: Latest) -> Bools:
 
 
 def _last_taken(found: Clusters, is_taken: Bools) -> Int64s:
-    """The row of the last event that was taken for each key, -1 where none was."""
+    """The place, in the order of the clusters, of the last event that was taken for each key; -1 where none was."""
     place = np.where(is_taken, np.arange(len(is_taken)), -1)
-    last = np.maximum.reduceat(place, found.starts) if len(place) else place
-    return np.where(last >= 0, found.order[last], -1) if len(place) else place
+    return np.maximum.reduceat(place, found.starts) if len(place) else place
+
+
+def _last_said(is_said: Bools, last: Int64s, starts: Int64s) -> Int64s:
+    """For each key the place of the last event, up to the one that counts, that says a value; -1 where none does."""
+    place = np.maximum.accumulate(np.where(is_said, np.arange(len(is_said)), -1))[last]
+    return np.where(place >= starts, place, -1)
+
+
+def _as_before(column: pa.Array, order: Int64s, said: Int64s, old: pa.Array) -> pa.Array:
+    """The values of these places, and of the old rows where there is none."""
+    rows = np.where(said >= 0, order[said], np.arange(len(said)) + len(column))
+    return pa.concat_arrays([column, old]).take(pa.array(rows))

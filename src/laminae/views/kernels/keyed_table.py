@@ -10,7 +10,7 @@ import pyarrow as pa
 from laminae.trace.spec import TraceSpec
 
 TABLE, TRUNCATED = "table", "truncated"
-ORDER, DELETED, SEQUENCE = "_order", "_deleted", "_sequence"
+ORDER, DELETED, SEQUENCE, KEPT = "_order", "_deleted", "_sequence", "_kept"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

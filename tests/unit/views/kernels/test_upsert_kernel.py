@@ -7,7 +7,7 @@ import pytest
 
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
-from laminae.views.kernels.keyed_table import KeyedTable
+from laminae.views.kernels.keyed_table import KEPT, KeyedTable
 from laminae.views.kernels.upsert import rows, step
 from tests.support.build import col
 from tests.support.traces import few_hashes, spread_hash, upsert_delta
@@ -176,3 +176,23 @@ def test_table_follows_its_columns(store):
     run.table = KeyedTable(("id",), (*COLUMNS[:2], col("labels", pa.list_(pa.string()), id=3), added))
     found = [row for batch in rows(run.table, run.manifest, store) for row in batch.to_pylist()]
     assert sorted(found, key=lambda row: row["id"])[0] == {"name": "a", "id": 1, "labels": ["a"], "city": "?"}
+
+
+def test_column_that_an_event_does_not_have_keeps_the_value_of_the_row_before_it(store, hashed):
+    run = Running(BY_SEQUENCE, store, hashed)
+    run((1, "a", 10), (2, "b", 10))
+    events = [
+        # Of the trace; of an earlier event of the epoch; of nothing, as the row was never seen; not newer than 10.
+        ({"id": 1, "name": "??", "tags": ["x"]}, False, 1, 11),
+        ({"id": 2, "name": "c", "tags": None}, False, 2, 12),
+        ({"id": 2, "name": "??", "tags": ["y"]}, False, 3, 13),
+        ({"id": 3, "name": "??", "tags": []}, False, 4, 14),
+        ({"id": 2, "name": "late", "tags": []}, False, 5, 9),
+    ]
+    delta = upsert_delta(BY_SEQUENCE, events, hashed)
+    kept = [[0] if name == "??" else None for name in delta.column("name").to_pylist()]
+    delta = delta.append_column(KEPT, pa.array(kept, pa.list_(pa.int32())))
+    found = step(BY_SEQUENCE, delta, run.manifest, store)
+    after = {row["id"]: (row["name"], row["tags"]) for row in found.changes.to_pylist() if row["_op"] in ("+U", "+I")}
+    assert after == {1: ("a", ["x"]), 2: ("c", ["y"]), 3: (None, [])}
+    assert (found.counts.anomalies, found.counts.dropped) == (1, 1)

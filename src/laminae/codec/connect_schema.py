@@ -1,0 +1,115 @@
+"""The schema that Kafka Connect writes beside a payload, as columns: those of the row inside Debezium's envelope.
+
+The names of Debezium's and Connect's semantic types are one table. What a name does not say, the plain type does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.codec.avro_forms import INSTANT, LOCAL, MAX_PRECISION, TIME
+from laminae.codec.sent_values import with_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from laminae.schema.avro.nodes import JsonValue
+
+PLAIN: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "float32": pa.float32(),
+    "double": pa.float64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+SEMANTIC: dict[str, tuple[str, pa.DataType]] = {
+    "org.apache.kafka.connect.data.Date": ("days", pa.date32()),
+    "org.apache.kafka.connect.data.Time": ("time_millis", TIME),
+    "org.apache.kafka.connect.data.Timestamp": ("millis", LOCAL),
+    "io.debezium.time.Date": ("days", pa.date32()),
+    "io.debezium.time.Time": ("time_millis", TIME),
+    "io.debezium.time.MicroTime": ("time_micros", TIME),
+    "io.debezium.time.NanoTime": ("time_nanos", TIME),
+    "io.debezium.time.Timestamp": ("millis", LOCAL),
+    "io.debezium.time.MicroTimestamp": ("micros", LOCAL),
+    "io.debezium.time.NanoTimestamp": ("nanos", LOCAL),
+    "io.debezium.time.ZonedTimestamp": ("zoned", INSTANT),
+    "io.debezium.time.IsoDate": ("iso", pa.date32()),
+    "io.debezium.time.IsoTime": ("iso", TIME),
+    "io.debezium.time.IsoTimestamp": ("iso", LOCAL),
+    # Every value has a scale of its own: text is the only column that holds them all.
+    "io.debezium.data.VariableScaleDecimal": ("variable_decimal", pa.string()),
+}
+"""By name: the rule of `sent_values`, and the column that holds every such value."""
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+SCALE, PRECISION = "scale", "connect.decimal.precision"
+
+
+def event_columns(schema: JsonValue) -> pa.Schema | None:
+    """The columns of the row in an envelope of this schema; None where it does not tell them.
+
+    Each may be NULL: an event that deletes a row has its key alone.
+    """
+    for field in _fields(schema):
+        if field.get("field") == "after" and _fields(field):
+            return pa.schema([_column(inner) for inner in _fields(field)])
+    return None
+
+
+def semantic_field(name: str, plain: pa.DataType, semantic: JsonValue, parameters: JsonValue) -> pa.Field:
+    """A column of a plain type that has the name of a semantic one, or none."""
+    if semantic == DECIMAL:
+        given = parameters if isinstance(parameters, dict) else {}
+        scale, digits = (_number(given.get(key)) for key in (SCALE, PRECISION))
+        precision = MAX_PRECISION if digits is None else min(digits, MAX_PRECISION)
+        holds = scale is not None and 0 <= scale <= precision
+        kind = pa.decimal128(precision, scale) if holds else pa.string()
+        return with_rule(pa.field(name, kind), f"decimal:{scale or 0}")
+    rule, kind = SEMANTIC.get(str(semantic), (None, plain))
+    return with_rule(pa.field(name, kind), rule)
+
+
+def _column(field: Mapping[str, JsonValue]) -> pa.Field:
+    name = str(field.get("field", "element"))
+    made = semantic_field(name, _plain(field), field.get("name"), field.get("parameters"))
+    # JSON has no number for what is none: NaN and the infinities are texts there.
+    return with_rule(made, "number") if pa.types.is_floating(made.type) else made
+
+
+def _plain(field: Mapping[str, JsonValue]) -> pa.DataType:
+    kind = field.get("type")
+    if kind == "struct":
+        return pa.struct([_column(inner) for inner in _fields(field)])
+    if kind == "array":
+        return pa.list_(_inner(field.get("items"), "element"))
+    if kind == "map" and _type_of(field.get("keys")) == "string":
+        return pa.map_(pa.string(), _inner(field.get("values"), "value"))
+    return PLAIN.get(str(kind), pa.string())
+
+
+def _inner(schema: JsonValue, name: str) -> pa.Field:
+    return _column({**schema, "field": name}) if isinstance(schema, dict) else pa.field(name, pa.string())
+
+
+def _type_of(schema: JsonValue) -> JsonValue:
+    return schema.get("type") if isinstance(schema, dict) else None
+
+
+def _fields(schema: JsonValue | Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
+    found = schema.get("fields") if isinstance(schema, dict) else None
+    return [field for field in found if isinstance(field, dict)] if isinstance(found, list) else []
+
+
+def _number(text: JsonValue) -> int | None:
+    try:
+        return int(str(text))
+    except ValueError:
+        return None

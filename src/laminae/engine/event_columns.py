@@ -1,0 +1,43 @@
+"""The columns that a writer's schema tells, as those of a source: in general, and of the rows in Debezium's events.
+
+An event has every column that its table has now, and says nothing of those that are gone: they stay, and are NULL. No
+column of it is NOT NULL here, since an event that deletes a row has its key alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laminae.codec.sent_values import fitted, without_rules
+from laminae.engine.changelogs import DEBEZIUM, changelog_of
+from laminae.schema.column import ID
+from laminae.schema.writer import bound, grown
+
+if TYPE_CHECKING:
+    from laminae.catalog.model import SourceRecord
+
+
+def bound_columns(source: SourceRecord, told: pa.Schema, before: pa.Schema | None) -> pa.Schema:
+    """The writer's columns with the ids of those that they are; of events also in their types, where that is exact."""
+    found = bound(told, before, source.schema)
+    if changelog_of(source.options) != DEBEZIUM:
+        return found
+    mine = {_id(field): field.type for field in source.schema}
+    return pa.schema([fitted(field, mine[_id(field)]) if _id(field) in mine else field for field in found])
+
+
+def grown_columns(source: SourceRecord, before: pa.Schema | None, writer: pa.Schema) -> pa.Schema:
+    """The source's columns with what changed between two bound writers' schemas."""
+    made = grown(source.schema, before, writer)
+    if changelog_of(source.options) != DEBEZIUM:
+        return made
+    changed = {_id(field): field for field in without_rules(made) if _id(field) is not None}
+    new = [field for field in without_rules(made) if _id(field) is None]
+    kept = [changed.get(_id(field), field) for field in source.schema]
+    return pa.schema([*kept, *new], metadata=source.schema.metadata)
+
+
+def _id(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(ID)

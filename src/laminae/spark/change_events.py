@@ -1,0 +1,101 @@
+"""What any Debezium event says beside its row, however it was written: what is done, in which order, and why not.
+
+`_event` stands beside the row of a decoded record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark
+
+from laminae.codec.sent_values import UNAVAILABLE
+from laminae.spark.expression import Expression, any_of, call, cases, each, literal, struct, when
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EVENT = "_event"
+"""A struct: `op`, and `sequence`, the BIGINT that orders events."""
+PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
+SNAPSHOT = "r"
+IGNORED = (MESSAGE, TOMBSTONE)
+WITH_ROW = (*PUT, DELETE)
+REASONS = {
+    "event": "the record is no Debezium event: it has no op",
+    "op": "op is none of c, r, u, d, t and m: ",
+    "after": "after is missing, which is the row",
+    "before": "before is missing, which has the key of the row that goes",
+    "sequence": "{name} is missing, which orders events",
+    "json": "the message is not one JSON document, or has a key twice in one object",
+    "head": "the schema that it brings along was not taken up",
+}
+
+
+def event_of(op: Expression, sequence: Expression) -> Expression:
+    """Twice the number that orders events, and one more but for a row of a snapshot.
+
+    The first change behind a snapshot may have the very place that all rows of the snapshot have.
+    """
+    place = call("try_add", call("try_multiply", sequence, literal(2)), when(_is(op, SNAPSHOT), literal(0), literal(1)))
+    return struct([("op", op), ("sequence", place)])
+
+
+def event_reason(op: Expression, has_row: Expression, sequence: Expression, name: str) -> Expression:
+    """Why a record is no event that can be taken; NULL: it can. `has_row` is about what its op takes the row from."""
+    known: Sequence[str] = [*WITH_ROW, TRUNCATE, *IGNORED]
+    return cases(
+        [
+            (op.is_null(), literal(REASONS["event"])),
+            (~op.is_one_of(known), call("concat", literal(REASONS["op"]), op)),
+            (op.is_one_of(PUT) & ~has_row, literal(REASONS["after"])),
+            (_is(op, DELETE) & ~has_row, literal(REASONS["before"])),
+            (~op.is_one_of(IGNORED) & sequence.is_null(), literal(REASONS["sequence"].format(name=name))),
+        ]
+    )
+
+
+def unavailable_columns(columns: Sequence[tuple[Expression, spark.DataType]]) -> Expression:
+    """The places of columns whose values an event does not have, as an array; NULL where it has all."""
+    tests = [(place, test) for place, (value, kind) in enumerate(columns) if (test := _is_unavailable(value, kind))]
+    if not tests:
+        return Expression("CAST(NULL AS ARRAY<INT>)")
+    places = call("array", *(when(test, literal(place)) for place, test in tests))
+    return when(any_of([test for _, test in tests]), call("array_compact", places))
+
+
+def _is_unavailable(value: Expression, kind: spark.DataType) -> Expression | None:
+    """Whether this is what stands for a value of the type that is stored apart and did not change; None: there is none.
+
+    Numbers in an array are the bytes of the text, and an array of UUIDs has the one that Java makes of it.
+    """
+    match kind:
+        case spark.StringType():
+            return value.is_one_of([UNAVAILABLE, json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))])
+        case spark.BinaryType():
+            return value.compared("=", _BYTES)
+        case spark.VariantType():
+            return _is(call("try_variant_get", value, literal("$"), literal("string")), UNAVAILABLE)
+        case spark.MapType(keyType=spark.StringType()):
+            return call("map_contains_key", value, literal(UNAVAILABLE))
+        case spark.ArrayType(elementType=spark.StringType()):
+            first = call("get", value, literal(0))
+            return call("size", value).compared("=", 1) & first.is_one_of([UNAVAILABLE, _UUID])
+        case spark.ArrayType(elementType=spark.BinaryType()):
+            return call("size", value).compared("=", 1) & call("get", value, literal(0)).compared("=", _BYTES)
+        case spark.ArrayType(elementType=spark.ByteType() | spark.ShortType() | spark.IntegerType() | spark.LongType()):
+            return each("transform", value, lambda item: item.cast("INT")).compared("=", _CODES)
+    return None
+
+
+def _is(op: Expression, name: str) -> Expression:
+    return op.compared("=", literal(name))
+
+
+_BYTES = Expression(f"X'{UNAVAILABLE.encode().hex()}'")
+_CODES = call("array", *(literal(byte) for byte in UNAVAILABLE.encode()))
+# As Java's UUID.nameUUIDFromBytes makes it.
+_UUID = str(uuid.UUID(bytes=hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3))

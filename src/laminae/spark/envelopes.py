@@ -1,0 +1,246 @@
+"""Debezium's messages in JSON, opened: the row is cut out as text and read by the decoders of the source.
+
+So it is judged like any other record. A message as Kafka Connect writes it is cut at the names of its parts, which is
+exact: a quote inside a text is escaped, so `,"after":` is always a key, and a cut at the key of a column gives no
+document. What lies around the row is parsed, once. Any other message is parsed as a VARIANT, which keeps every digit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.engine.heads import BEGIN, PAYLOAD
+from laminae.schema.types import quote_identifier
+from laminae.spark.change_events import DELETE, EVENT, PUT, REASONS, TOMBSTONE, WITH_ROW, event_of, event_reason
+from laminae.spark.columns import Columns
+from laminae.spark.contract import RAW_COLUMNS
+from laminae.spark.expression import (
+    FALSE,
+    NULL_TEXT,
+    ONE,
+    TRUE,
+    ZERO,
+    Expression,
+    any_of,
+    call,
+    cases,
+    column,
+    first_text,
+    literal,
+    options_map,
+    when,
+)
+from laminae.spark.java_text import JavaText
+from laminae.spark.reading import OPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from laminae.codec.decoders import Head
+
+MESSAGE, REFUSED, UNTOLD = "_message", "_refused", "_untold"
+"""Beside the raw columns, `value` of which is the row: the whole message, why it cannot be taken, and whether it brings
+a schema along that is not known."""
+BESIDE = (MESSAGE, EVENT, REFUSED, UNTOLD)
+NO_VERSION = 0
+"""Of a record without a row: no decoder has it, so none is at work."""
+STAR, VALUE = Expression("*"), column("value")
+TEXT = VALUE.cast("STRING")
+HEAD, BODY, UPTO, TAIL, LEFT, AFTER_TEXT, BRACES, TOLD, PLAIN, DOCUMENT, OP, ROW, SEQUENCE = (
+    column(f"_{name}")
+    for name in (
+        "head",
+        "body",
+        "upto",
+        "tail",
+        "left",
+        "after",
+        "braces",
+        "told",
+        "plain",
+        "document",
+        "op",
+        "inside",
+        "sequence",
+    )
+)
+UNKNOWN_HEAD = -1
+SOURCE, AFTER, BEFORE = ',"source":{', ',"after":', '{"before":'
+# No longer text can be empty or null.
+SHORT = 16
+
+
+def opening(spark: SparkSession, heads: Sequence[Head], sequence: str) -> list[Columns]:
+    """Each a projection of the one before: the head, the parts, what they say, the row as a record."""
+    java, opened = JavaText(spark.sparkContext), _Opened(tuple(heads), sequence)
+
+    def stage(*made: tuple[Expression, Expression]) -> Columns:
+        columns = Columns(spark).add(STAR)
+        for value, name in made:
+            columns.add(value, _name(name))
+        return columns
+
+    return [
+        stage((opened.head(), HEAD)),
+        stage((opened.body(), BODY)),
+        stage((_left_of(BODY, SOURCE), UPTO), (_right_of(BODY, SOURCE), TAIL)),
+        stage((_left_of(UPTO, AFTER), LEFT), (_right_of(UPTO, AFTER), AFTER_TEXT), (opened.told(), TOLD)).add_all(
+            {_name(BRACES): java.count(F.col(_name(TAIL)), "}")}
+        ),
+        stage((opened.is_plain(), PLAIN)),
+        stage((opened.document(), DOCUMENT)),
+        stage((opened.op(), OP)),
+        stage((opened.row(), ROW), (opened.sequence(), SEQUENCE)),
+        stage((opened.reason(), column(REFUSED))),
+        opened.record(Columns(spark)),
+    ]
+
+
+def head_text() -> Expression:
+    """What a message of an unknown schema begins with."""
+    return call("concat", _left_of(TEXT, PAYLOAD), literal(PAYLOAD))
+
+
+class _Opened:
+    """The expressions of each projection over the columns of those before. `sequence` is `source.lsn`, or such."""
+
+    def __init__(self, heads: tuple[Head, ...], sequence: str) -> None:
+        self._heads = heads
+        self._path = sequence
+        *self._above, self._ordering = sequence.split(".")
+
+    def head(self) -> Expression:
+        """The place of the message's head among those that are known; NULL: it brings no schema."""
+        known = [(call("startswith", TEXT, literal(head.text)), literal(i)) for i, head in enumerate(self._heads)]
+        brings = call("startswith", TEXT, literal(BEGIN)) & call("contains", TEXT, literal(PAYLOAD))
+        return cases([*known, (brings, literal(UNKNOWN_HEAD))])
+
+    def body(self) -> Expression:
+        """The envelope: behind the head and before the brace that closes both."""
+        sizes = [(i, len(head.text.encode())) for i, head in enumerate(self._heads)]
+        inside = [
+            (HEAD.compared("=", i), Expression(f"substring({VALUE.sql}, {size + 1}, length({VALUE.sql}) - {size + 1})"))
+            for i, size in sizes
+        ]
+        return (cases(inside, VALUE) if inside else VALUE).cast("STRING")
+
+    def told(self) -> Expression:
+        """What stands behind the row, as a struct; without an op where this is not how Kafka Connect writes it."""
+        number = f"{quote_identifier(self._ordering)}: BIGINT"
+        inner = f"source: STRUCT<{number}>" if self._above else f"source: STRUCT<lsn: BIGINT>, {number}"
+        kind = f"STRUCT<{inner}, op: STRING, transaction: STRUCT<id: STRING>>"
+        return call("from_json", call("concat", literal('{"source":{'), TAIL), literal(kind), options_map(OPTIONS))
+
+    def is_plain(self) -> Expression:
+        """Whether the parts that were cut are those of the message, and it is one document."""
+        closing = literal(2) + when(TOLD.field("transaction").is_there(), ONE, ZERO)
+        is_object = call("json_array_length", call("concat", literal("["), self._before(), literal("]")))
+        has_after = _is_cut(UPTO, LEFT, AFTER, AFTER_TEXT)
+        return any_of(
+            [
+                call("startswith", BODY, literal(BEFORE))
+                & call("endswith", TEXT, literal("}"))
+                & call("endswith", TAIL, literal("}"))
+                & _is_cut(BODY, UPTO, SOURCE, TAIL)
+                & BRACES.compared("=", closing)
+                & TOLD.field("op").is_there()
+                & self._told_sequence().is_there()
+                & (has_after | TOLD.field("op").compared("=", literal(DELETE)))
+                & (self._before().compared("=", literal("null")) | is_object.compared("=", 1))
+            ]
+        )
+
+    def document(self) -> Expression:
+        return when(~(PLAIN | _is_tombstone() | self._is_untold()), call("try_parse_json", TEXT))
+
+    def op(self) -> Expression:
+        return cases([(PLAIN, TOLD.field("op")), (_is_tombstone(), literal(TOMBSTONE))], _said("op", "string"))
+
+    def row(self) -> Expression:
+        """The text of the row that the event puts, or of what has the key of the one that it deletes."""
+        found = cases(
+            [
+                (~OP.is_one_of(WITH_ROW), NULL_TEXT),
+                (PLAIN & OP.is_one_of(PUT), AFTER_TEXT),
+                (PLAIN, self._before()),
+                (OP.is_one_of(PUT), call("to_json", _said("after", "variant"))),
+            ],
+            call("to_json", _said("before", "variant")),
+        )
+        return call("nullif", found, literal("null"))
+
+    def sequence(self) -> Expression:
+        return when(PLAIN, self._told_sequence(), _said(self._path, "bigint"))
+
+    def reason(self) -> Expression:
+        """Why the message cannot be taken; NULL: it can, as far as its row can be read."""
+        refused = [(i, head.refusal) for i, head in enumerate(self._heads) if head.refusal is not None]
+        broken = ~(PLAIN | _is_tombstone()) & DOCUMENT.is_null()
+        return first_text(
+            [
+                *(when(HEAD.compared("=", i), literal(refusal)) for i, refusal in refused),
+                when(self._is_untold(), literal(REASONS["head"])),
+                when(broken, literal(REASONS["json"])),
+                event_reason(OP, ROW.is_there(), SEQUENCE, self._path),
+            ]
+        )
+
+    def record(self, columns: Columns) -> Columns:
+        has_row = ROW.is_there() & column(REFUSED).is_null()
+        told = [(i, head.version) for i, head in enumerate(self._heads) if head.version is not None]
+        versions = [(HEAD.compared("=", i), literal(version)) for i, version in told]
+        own = {
+            "value": when(has_row, ROW.cast("BINARY")),
+            "version": cases([(~has_row, literal(NO_VERSION)), *versions], column("version")).cast("INT"),
+        }
+        for name in RAW_COLUMNS:
+            columns.add(own.get(name, column(name)), name)
+        columns.add(VALUE, MESSAGE).add(event_of(OP, SEQUENCE), EVENT)
+        return columns.add(column(REFUSED)).add(self._is_untold(), UNTOLD)
+
+    def _is_untold(self) -> Expression:
+        return call("coalesce", HEAD.compared("=", UNKNOWN_HEAD), FALSE)
+
+    def _before(self) -> Expression:
+        return Expression(f"substring({LEFT.sql}, {len(BEFORE) + 1})")
+
+    def _told_sequence(self) -> Expression:
+        return (TOLD.field("source") if self._above else TOLD).field(self._ordering)
+
+
+def _left_of(text: Expression, part: str) -> Expression:
+    return call("substring_index", text, literal(part), ONE)
+
+
+def _right_of(text: Expression, part: str) -> Expression:
+    return call("substring_index", text, literal(part), literal(-1))
+
+
+def _is_cut(whole: Expression, left: Expression, part: str, right: Expression) -> Expression:
+    """Whether the text has this part once."""
+    sides = call("octet_length", left) + call("octet_length", right) + literal(len(part))
+    return call("octet_length", whole).compared("=", sides)
+
+
+def _is_tombstone() -> Expression:
+    is_short = call("coalesce", call("octet_length", VALUE).compared("<", SHORT), TRUE)
+    return is_short & call("trim", call("coalesce", TEXT, literal(""))).is_one_of(["", "null"])
+
+
+def _said(path: str, kind: str) -> Expression:
+    """What the document says, with or without the wrapper of schema and payload."""
+    wrapped = _got("$.payload", "variant")
+    is_wrapped = wrapped.is_there() & ~call("is_variant_null", wrapped)
+    return when(is_wrapped, _got(f"$.payload.{path}", kind), _got(f"$.{path}", kind))
+
+
+def _got(path: str, kind: str) -> Expression:
+    return call("try_variant_get", DOCUMENT, literal(path), literal(kind))
+
+
+def _name(made: Expression) -> str:
+    return made.sql.strip("`")

@@ -1,0 +1,80 @@
+"""Schemas that messages bring along: which are bound, what the source takes on of them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laminae import ddl
+from laminae.engine.engine import Engine
+from laminae.engine.heads import BEGIN, PAYLOAD, Heads, head_of, told_columns
+from laminae.engine.writers import as_of
+from tests.support.debezium_events import connect_field, told
+
+if TYPE_CHECKING:
+    from laminae.catalog import Catalog
+
+ID, N = connect_field("id", "int32"), connect_field("n", "int32")
+CREATE = "CREATE SOURCE things (id INT NOT NULL, n INT, PRIMARY KEY (id)) WITH (format = 'debezium-json'{})"
+
+
+@pytest.fixture
+def engine(catalog: Catalog) -> Engine:
+    return Engine(catalog, {})
+
+
+@pytest.fixture
+def heads(catalog: Catalog, engine: Engine) -> Heads:
+    return Heads(catalog, engine)
+
+
+def run(engine: Engine, text: str) -> None:
+    for statement in ddl.parse(text):
+        engine.run(statement)  # type: ignore[arg-type]  # these are definitions
+
+
+def head(*fields: dict[str, object]) -> str:
+    text = told(list(fields), "c", 1, {})
+    return text[: text.index(PAYLOAD) + len(PAYLOAD)]
+
+
+def shown(engine: Engine) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in engine.source("things").schema]
+
+
+def test_head_tells_the_columns_of_the_row():
+    assert told_columns(head(ID, N)).names == ["id", "n"]
+    for text in (f'{BEGIN}null,{PAYLOAD}', f'{BEGIN}{{"type":"struct"}},{PAYLOAD}', f"{BEGIN}[,{PAYLOAD}", head(N, N)):
+        assert told_columns(text) is None
+
+
+def test_columns_are_added_and_widened_and_none_is_dropped(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    wide, new = connect_field("n", "int64"), connect_field("new", "string")
+    assert heads.meet("things", [head(ID, N), head(ID, wide, new), head(ID, new)]) == (1, 2, 3)
+    assert shown(engine) == [("id", "int32"), ("n", "int64"), ("new", "string")]
+    # One that is met again is the same, and takes nothing back.
+    assert heads.meet("things", [head(ID, N)]) == (1,)
+    assert engine.source("things").version == 2
+
+
+def test_source_that_does_not_evolve_reads_what_it_has(catalog, engine, heads):
+    run(engine, CREATE.format(""))
+    heads.meet("things", [head(ID, N, connect_field("new", "string")), f"{BEGIN}null,{PAYLOAD}"])
+    first, second = map(head_of, as_of(catalog.writers(engine.source("things").id)))
+    assert (first.version, first.refusal, second.version) == (-1, None, None)
+    assert shown(engine) == [("id", "int32"), ("n", "int32")]
+
+
+def test_type_of_another_kind_refuses_the_head_until_it_is_confirmed(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    heads.meet("things", [head(ID, N), head(ID, connect_field("n", "boolean"))])
+    source = engine.source("things")
+    refused = as_of(catalog.writers(source.id))[1]
+    assert "type of another kind" in (refused.refusal or "")
+    (pending,) = catalog.pending(source.id)
+    run(engine, f"ALTER SOURCE things CONFIRM CHANGE {pending.id}")
+    heads.ask_again("things")
+    assert as_of(catalog.writers(source.id))[1].refusal is None
+    assert shown(engine) == [("id", "int32"), ("n", "bool")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EVENT = "_event"
 """A struct: `op`, and `sequence`, the BIGINT that orders events."""
 PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
-SNAPSHOT = "r"
+INSERT, SNAPSHOT = "c", "r"
 IGNORED = (MESSAGE, TOMBSTONE)
 WITH_ROW = (*PUT, DELETE)
 REASONS = {

@@ -256,7 +256,9 @@ def test_declared_types_take_what_a_schema_tells_where_no_value_is_lost(db, thin
     fields = [ID, *(TYPES[name][1] for name in names)]
     row = {"id": 1, **{name: SENT[name] for name in names}}
     db.sql("CREATE MATERIALIZED VIEW parts AS SELECT id, note:a[0]::INT AS a FROM things")
-    ((key, *values),) = read(told(fields, "c", 1, row), told(fields, "c", 2, {**row, "id": 2, "free": {"scale": 5, "value": "AQ=="}}))
+    ((key, *values),) = read(
+        told(fields, "c", 1, row), told(fields, "c", 2, {**row, "id": 2, "free": {"scale": 5, "value": "AQ=="}})
+    )
     assert (key, values[0], values[1]) == (1, Decimal("-0.0010"), datetime(2023, 11, 14, 22, 13, 20, 123456, UTC))
     assert (values[2], values[4]) == ("7", -3.01)
     assert db.sql("SELECT a FROM parts").fetchall() == [(1,)]

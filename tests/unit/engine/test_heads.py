@@ -45,7 +45,7 @@ def shown(engine: Engine) -> list[tuple[str, str]]:
 
 def test_head_tells_the_columns_of_the_row():
     assert told_columns(head(ID, N)).names == ["id", "n"]
-    for text in (f'{BEGIN}null,{PAYLOAD}', f'{BEGIN}{{"type":"struct"}},{PAYLOAD}', f"{BEGIN}[,{PAYLOAD}", head(N, N)):
+    for text in (f"{BEGIN}null,{PAYLOAD}", f'{BEGIN}{{"type":"struct"}},{PAYLOAD}', f"{BEGIN}[,{PAYLOAD}", head(N, N)):
         assert told_columns(text) is None
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from laminae.catalog.updates import AdvanceOwner
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
-from laminae.spark.change_events import DELETE, EVENT, IGNORED, TRUNCATE, unavailable_columns
+from laminae.spark.change_events import DELETE, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
 from laminae.spark.contract import ERROR, ROW
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path
@@ -32,15 +32,18 @@ from laminae.trace.store import RunStore
 from laminae.views.kernels import upsert
 from laminae.views.kernels.changelog import OP
 from laminae.views.kernels.keyed_table import DELETED, KEPT, ORDER, SEQUENCE, TABLE, KeyedTable
+from laminae.views.kernels.moved import HOME, with_old_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
+    from laminae.spark.views.notes import Note
     from laminae.spark.views.tree import Place
+    from laminae.trace.run import Run
 
 ITEM, OFFSET = "item", "offset"
 PLACED = "_placed"
@@ -78,7 +81,7 @@ class SourceTable:
         order = None if self.sequence_by is None else self.fields[self.schema.names.index(self.sequence_by)].type
         if self.has_events:
             order = pa.int64()
-        return KeyedTable(tuple(stored[name] for name in self.key), self.fields, order)
+        return KeyedTable(tuple(stored[name] for name in self.key), self.fields, order, self.has_events)
 
     @property
     def shown(self) -> pa.Schema:
@@ -124,8 +127,13 @@ def placed(table: SourceTable | None) -> list[Column]:
     return [F.struct(ROW, ITEM, OFFSET, *([EVENT] if table.has_events else [])).alias(PLACED)]
 
 
-def table_delta(table: SourceTable, records: DataFrame, place: Place, directory: str) -> DataFrame:
-    """What these records change of the table, written to `directory` as it passes."""
+def table_delta(
+    table: SourceTable, records: DataFrame, place: Place, directory: str, is_spread: bool = False
+) -> DataFrame:
+    """What these records change of the table, written to `directory` as it passes.
+
+    With `is_spread` every shard is given all events, those of others to look into.
+    """
     types = {name: spark_type(kind) for name, kind in zip(table.schema.names, table.schema.types, strict=True)}
     row = {name: column(ROW).field(name).sql for name in types}
     keys = [canonical_key(row[name], types[name]) for name in table.key]
@@ -138,8 +146,10 @@ def table_delta(table: SourceTable, records: DataFrame, place: Place, directory:
         # Every shard must know of a truncation.
         all_shards = f"WHEN {op} = '{TRUNCATE}' THEN sequence(0, {place.shards - 1})"
         is_ignored = f"{op} IN ({', '.join(literal(each).sql for each in IGNORED)})"
+        others = f"sequence(0, {place.shards - 1})" if is_spread else f"array({shard})"
         own += [
-            f"explode(CASE {all_shards} WHEN {is_ignored} THEN array(0) ELSE array({shard}) END) AS {SHARD}",
+            f"explode(CASE {all_shards} WHEN {is_ignored} THEN array(0) ELSE {others} END) AS {SHARD}",
+            f"{shard} AS {HOME}",
             f"{op} = '{DELETE}' AS {DELETED}",
             f"{column(EVENT).field('sequence').sql} AS {SEQUENCE}",
             f"{op} AS {EVENT_OP}",
@@ -152,7 +162,7 @@ def table_delta(table: SourceTable, records: DataFrame, place: Place, directory:
     columns = [f"{row[name]} AS {stored}" for name, stored in table.columns]
     frame = records.selectExpr(*own, *columns).repartitionById(place.shards, SHARD)
     emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
-    stage = UpsertShard(table, place.home, emit)
+    stage = UpsertShard(table, place.home, emit, is_spread)
     return frame.mapInArrow(stage, spark_schema(stage.schema()))
 
 
@@ -164,8 +174,10 @@ def advance_table(
     These are read from the changelog that the job has written: its tasks must not run a second time for a reader.
     """
     found = table_delta(table, records, place, directory)
-    told = found.where(F.col(NOTE).isNotNull()).select(NOTE).collect()
-    notes = [note_of(row[NOTE]) for row in told]
+    notes = _notes(found)
+    if any(isinstance(note, StateNote) and note.moved for note in notes):
+        found = table_delta(table, records, place, directory, is_spread=True)
+        notes = _notes(found)
     kept = [note for note in notes if isinstance(note, StateNote)]
     changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
     if len({note.shard for note in kept}) != len(kept):
@@ -190,6 +202,10 @@ def advance_table(
     return (update,), spark.read.schema(schema).parquet(*files).drop(OP, TIMESTAMP)
 
 
+def _notes(found: DataFrame) -> list[Note]:
+    return [note_of(row[NOTE]) for row in found.where(F.col(NOTE).isNotNull()).select(NOTE).collect()]
+
+
 def table_rows(spark: SparkSession, table: SourceTable, home: str) -> DataFrame:
     """The rows of the table in this state."""
     rows = TableRows(table, home)
@@ -204,6 +220,7 @@ class UpsertShard:
     table: SourceTable
     home: str
     emit: Emit
+    is_spread: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data, _ = split(batches)
@@ -216,6 +233,9 @@ class UpsertShard:
         store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)
+        moved = 0
+        if self.table.has_events:
+            data, moved = self._with_moved(data, shard)
         events = _events(data)
         step = upsert.step(self.table.keyed, _in_order(events.rows), before, store, events.truncate_at)
         note = StateNote(
@@ -225,6 +245,7 @@ class UpsertShard:
             step.manifest.to_json(),
             anomalies=step.counts.anomalies,
             dropped=step.counts.dropped + events.ignored,
+            moved=moved,
         )
         rows, written = self.emit(pa.Table.from_batches([step.changes]), shard)
         yield from with_notes(rows, self.schema())
@@ -232,6 +253,25 @@ class UpsertShard:
 
     def schema(self) -> pa.Schema:
         return out_schema(self.table.shown, timed=True)
+
+    def _with_moved(self, data: pa.Table, shard: int) -> tuple[pa.Table, int]:
+        """The events of this shard, and how many of them are inserts that lack a value of the row under its old key."""
+        ops, at_home = data.column(EVENT_OP), pc.equal(data.column(HOME), shard)
+        lacks = pc.and_(pc.equal(ops, INSERT), pc.is_valid(data.column(KEPT)))
+        is_own = pc.or_(at_home, pc.invert(pc.is_in(ops, pa.array(WITH_ROW))))
+        if not self.is_spread:
+            return data, pc.sum(lacks).as_py() or 0
+        own = data.filter(pc.and_(is_own, pc.invert(lacks)))
+        inserts = data.filter(pc.and_(at_home, lacks))
+        if not inserts.num_rows:
+            return own, 0
+        everything = _in_order(data.filter(pc.is_in(ops, pa.array(WITH_ROW))))
+        filled = with_old_values(self.table.keyed, inserts, everything, self._runs)
+        return pa.concat_tables([own, filled.cast(own.schema)]), 0
+
+    def _runs(self, shard: int) -> Sequence[Run]:
+        found, store = self.table.manifests.get(shard), RunStore.at(self.home)
+        return [] if found is None else [store.open(run) for run in Manifest.from_json(found).runs(TABLE)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +306,7 @@ def _events(data: pa.Table) -> _Events:
     ops = data.column(EVENT_OP)
     cuts, idle = pc.equal(ops, TRUNCATE), pc.is_in(ops, pa.array(IGNORED))
     latest = pc.max(data.filter(cuts).column(SEQUENCE))
-    rows = data.filter(pc.invert(pc.or_(cuts, idle))).drop_columns([EVENT_OP])
+    rows = data.filter(pc.invert(pc.or_(cuts, idle))).drop_columns([EVENT_OP, HOME])
     return _Events(rows, pc.sum(idle).as_py() or 0, latest if latest.is_valid else None)
 
 

@@ -14,7 +14,10 @@ NOTE = "_note"
 
 @dataclass(frozen=True, slots=True)
 class StateNote:
-    """A shard of an operator has new state."""
+    """A shard of an operator has new state.
+
+    `moved` rows lack values that they had under another key: the job is to be done with all events at hand.
+    """
 
     owner: int
     operator: str
@@ -23,6 +26,7 @@ class StateNote:
     anomalies: int = 0
     recovered: int = 0
     dropped: int = 0
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Even
     is_taken = np.ones(len(deletes), dtype=np.bool_)
     if table.sequence is not None:
         sequences = gathered(delta.column(SEQUENCE), stored_type(table.sequence))
-        is_taken = _is_taken(found, sequences, known)
+        is_taken = _is_taken(found, sequences, known, table.has_snapshots)
     last = _last_taken(found, is_taken)
     heard = last >= 0
     last, keys, known = last[heard], keys.take(heard), known.take(heard)
@@ -99,17 +99,35 @@ def _unseen(table: KeyedTable, found: Clusters, deletes: Bools, known: Latest) -
     return int(np.count_nonzero(in_order & ~is_known))
 
 
-def _is_taken(found: Clusters, sequences: pa.Array, known: Latest) -> Bools:
-    """In the order of the clusters: is the event newer than what is stored and than all earlier ones of its key?"""
+def _is_taken(found: Clusters, sequences: pa.Array, known: Latest, has_snapshots: bool) -> Bools:
+    """In the order of the clusters: is the event newer than what is stored and than all earlier ones of its key?
+
+    A change need not be newer than a row of a snapshot: it may belong to a transaction that was under way when the
+    snapshot was taken, and every change behind a snapshot comes, in order.
+    """
     keys = len(found.starts)
-    ranked = rank_of(pa.concat_arrays([known.payload[SEQUENCE], sequences]))
+    stored_at = known.payload[SEQUENCE]
+    ranked = rank_of(pa.concat_arrays([stored_at, sequences]))
     _, ranked = np.unique(ranked, return_inverse=True)
     stored = np.where(known.found, ranked[:keys] + 1, 0)
+    event = ranked[keys:][found.order] + 1
+    newest = _is_newer(found, event, stored)
+    if not has_snapshots:
+        return newest
+    is_change = (integers(sequences) & 1 == 1)[found.order]
+    stored = np.where(integers(stored_at) & 1 == 1, stored, 0)
+    return np.where(is_change, _is_newer(found, np.where(is_change, event, 0), stored), newest)
+
+
+def _is_newer(found: Clusters, ranks: Int64s, stored: Int64s) -> Bools:
+    """Of events and what is stored of their keys, each with its rank."""
+    if not len(ranks):
+        return np.zeros(0, dtype=np.bool_)
     # One running maximum serves all keys when each has a range of numbers of its own.
-    span = len(ranked) + 2
+    keys, span = len(stored), int(max(ranks.max(), stored.max())) + 2
     key = np.repeat(np.arange(keys), np.diff(np.append(found.starts, len(found.order))))
-    place = key * span + ranked[keys:][found.order] + 1
-    highest = np.maximum.accumulate(np.maximum(place, (key * span + stored[key]))) if len(place) else place
+    place = key * span + ranks
+    highest = np.maximum.accumulate(np.maximum(place, key * span + stored[key]))
     earlier = np.empty_like(highest)
     earlier[1:] = highest[:-1]
     earlier[found.starts] = np.arange(keys) * span + stored

@@ -15,11 +15,15 @@ ORDER, DELETED, SEQUENCE, KEPT = "_order", "_deleted", "_sequence", "_kept"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedTable:
-    """`columns` hold the keys too. `sequence` is the type of what orders events, if that is not the log."""
+    """`columns` hold the keys too. `sequence` is the type of what orders events, if that is not the log.
+
+    With `has_snapshots` the sequence of a row that a snapshot has read is even, and that of a change odd.
+    """
 
     keys: tuple[str, ...]
     columns: tuple[pa.Field, ...]
     sequence: pa.DataType | None = None
+    has_snapshots: bool = False
 
 
 @lru_cache(maxsize=64)

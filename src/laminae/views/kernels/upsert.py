@@ -44,7 +44,7 @@ def step(
     events = last_events(table, kept, runs)
     unchanged = events.before.live & ~events.deleted & _same_row(table, events)
     shown = changes(table.columns, *_rows(table, events), unchanged)
-    state = _state(table, events)
+    state = state_of(table, events)
     trace = table_trace(table)
     if truncate_at is not None:
         left = cut(table, runs, state, floor)
@@ -97,7 +97,7 @@ def _rows(table: KeyedTable, events: Events) -> tuple[Rows, Rows]:
     return Rows(events.before.live, old), Rows(~events.deleted, new)
 
 
-def _state(table: KeyedTable, events: Events) -> pa.RecordBatch:
+def state_of(table: KeyedTable, events: Events) -> pa.RecordBatch:
     """The rows after these events; weight 0 where the event is a delete."""
     trace = table_trace(table)
     payload = [events.payload[name] for name in trace.payload]

@@ -8,6 +8,7 @@ import pytest
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.kernels.keyed_table import KEPT, KeyedTable
+from laminae.views.kernels.moved import HOME, with_old_values
 from laminae.views.kernels.upsert import rows, step
 from tests.support.build import col
 from tests.support.traces import few_hashes, spread_hash, upsert_delta
@@ -196,3 +197,42 @@ def test_column_that_an_event_does_not_have_keeps_the_value_of_the_row_before_it
     after = {row["id"]: (row["name"], row["tags"]) for row in found.changes.to_pylist() if row["_op"] in ("+U", "+I")}
     assert after == {1: ("a", ["x"]), 2: ("c", ["y"]), 3: (None, [])}
     assert (found.counts.anomalies, found.counts.dropped) == (1, 1)
+
+
+def test_change_under_way_when_a_snapshot_was_taken_counts_behind_its_row(store, hashed):
+    run = Running(KeyedTable(("id",), COLUMNS, pa.int64(), has_snapshots=True), store, hashed)
+    # Even: rows of a snapshot. The change that comes behind one, of an earlier place, is the newer row.
+    assert run((1, "snapshot", 200), (2, "snapshot", 200), (2, "changed", 191)) == [
+        ("+I", 1, "snapshot"),
+        ("+I", 2, "changed"),
+    ]
+    assert run((1, "changed", 195), (1, "late", 193), (2, "again", 191)) == [
+        ("-U", 1, "snapshot"),
+        ("+U", 1, "changed"),
+    ]
+    assert run.last.counts.dropped == 2
+    # A snapshot that is taken later has read what all changes before it have left.
+    assert run((1, "changed", 195), (1, "anew", 300)) == [("-U", 1, "changed"), ("+U", 1, "anew")]
+
+
+def test_value_that_a_moved_row_lacks_is_that_of_its_old_key(store, hashed):
+    table = KeyedTable(("id",), COLUMNS, pa.int64(), has_snapshots=True)
+    run = Running(table, store, hashed)
+    run((1, "of the trace", 1), (2, "old", 1))
+    insert = {"name": "??", "tags": []}
+    events = [
+        ({"id": 2, "name": "of this epoch", "tags": None}, False, 1, 11),
+        ({"id": 1, "name": None, "tags": None}, True, 2, 13),
+        ({"id": 7, **insert}, False, 3, 13),
+        ({"id": 2, "name": None, "tags": None}, True, 4, 15),
+        ({"id": 8, **insert}, False, 5, 15),
+        ({"id": 2, "name": "comes behind it", "tags": None}, False, 6, 17),
+        ({"id": 9, **insert}, False, 7, 19),
+    ]
+    delta = upsert_delta(table, events, hashed)
+    kept = pa.array([[0] if name == "??" else None for name in delta.column("name").to_pylist()], pa.list_(pa.int32()))
+    delta = delta.append_column(KEPT, kept).append_column(HOME, pa.array([3] * len(events), pa.int32()))
+    runs = [store.open(each) for each in run.manifest.runs("table")]
+    found = with_old_values(table, delta.filter(kept.is_valid()), delta, lambda home: runs if home == 3 else [])
+    rows = {row["id"]: (row["name"], row[KEPT]) for row in found.to_pylist()}
+    assert rows == {7: ("of the trace", None), 8: ("of this epoch", None), 9: ("??", [0])}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from laminae.codec.avro_forms import FORMS, MAX_PRECISION
 from laminae.codec.avro_of_columns import WRITTEN
+from laminae.codec.connect_schema import DECIMAL, PLAIN, SEMANTIC
 from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
 from laminae.errors import ERRORS, LaminaeError
 from laminae.schema.compatibility import RULES, CompatibilityMode, Rule, RuleRow, RuleSet
@@ -24,6 +25,24 @@ if TYPE_CHECKING:
 PAGES_DIR = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE = "<!-- Made by `make docs` from the tables in the code. Change the table, not this page. -->"
 
+OPERATIONS = (
+    ("`c`, `r`, `u`", "the row of `after` is there under its key; of the row before it nothing need be told"),
+    ("`d`", "the row with the key in `before` goes, and is remembered: a late event does not bring it back"),
+    ("`t`", "all rows go whose last event came before it, also where it is read behind or ahead of others"),
+    ("`m`, a tombstone", "nothing; they are counted"),
+)
+WAYS = {
+    "days": "days since 1970",
+    "millis": "milliseconds since 1970",
+    "micros": "microseconds since 1970",
+    "nanos": "nanoseconds since 1970; a part of a microsecond is a dead letter",
+    "zoned": "text with a zone",
+    "iso": "text without a zone, or with Z",
+    "time_millis": "milliseconds of the day",
+    "time_micros": "microseconds of the day",
+    "time_nanos": "nanoseconds of the day; a part of a microsecond is a dead letter",
+    "variable_decimal": "a scale and the unscaled number as bytes",
+}
 MODES = (CompatibilityMode.BACKWARD, CompatibilityMode.FORWARD, CompatibilityMode.FULL, CompatibilityMode.NONE)
 
 
@@ -173,6 +192,48 @@ def avro_page() -> str:
     )
 
 
+def debezium_page() -> str:
+    named = [(_code(name), _code(sql_type(kind)), WAYS[rule]) for name, (rule, kind) in SEMANTIC.items()]
+    plain = [(_code(name), _code(sql_type(kind))) for name, kind in PLAIN.items()]
+    return _page(
+        "Debezium's events",
+        "A source with `changelog = 'debezium'` takes the events of a table that has a PRIMARY KEY, as JSON with or "
+        "without `schema` (`format = 'debezium-json'`) or as Avro behind a registry's frame (`format = 'avro'`). The "
+        "columns are those of `after`.",
+        "## What each event does",
+        _table(("op", "what is done"), OPERATIONS),
+        "The old row is always the one that is kept here. Events are ordered by `source.lsn`, or by what `sequence_by` "
+        "names; one that is not newer than the last of its key is dropped and counted. A value that PostgreSQL stores "
+        "apart and did not send (`__debezium_unavailable_value`, also in an array, as its bytes, or as the key of a "
+        "map) is that of the row before; of a row whose key changed, that of the row under the old key, where both "
+        "events are of one epoch.",
+        "## Types that a schema tells",
+        "In JSON with `schema`, and in Avro by `connect.name`, the name of a semantic type says what a value is:",
+        _table(("semantic type", "column", "how a value is written"), named),
+        f"`{DECIMAL}` is `DECIMAL(p, s)` by its parameters, of {MAX_PRECISION} digits where it does not tell them; a "
+        "value of more than sixteen bytes is a dead letter. Any other type is that of its plain one:",
+        _table(("plain type", "column"), plain),
+        "`array` is ARRAY, `struct` STRUCT, and `map` with keys of text MAP. A column that was declared with another "
+        "type keeps it where each value can become one: TIMESTAMP and TIMESTAMP_NTZ for any number that is a time, "
+        "DECIMAL, DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, VARIANT for JSON, STRING for any "
+        "plain number. A value that cannot is a dead letter.",
+        "## Types without a schema",
+        "Only the declared type of a column says what a value is. A number in a TIMESTAMP or TIME column counts "
+        "`debezium.time` (`micros`, as for columns of PostgreSQL without a precision; `millis` for those of at most "
+        "three digits, and where Debezium has `time.precision.mode=connect`), in a DATE column days. Text is read as "
+        "ISO 8601 writes it, and is UTC without a zone. A text in a DECIMAL column is base64 of the unscaled number, "
+        "at the column's own scale, or the number itself with `debezium.decimal = 'text'` "
+        "(`decimal.handling.mode=string`); a number is what it says. BINARY is base64. A text in a VARIANT column is "
+        "JSON. NaN and the infinities are texts in a DOUBLE column.",
+        "## When the table changes",
+        "The next event has the new shape. With `evolve = 'auto'` new columns are added, and wider types taken on, in "
+        "the epoch of that event: by its schema, or by what it holds. What is gone stays, and is NULL in rows to come: "
+        "a renamed column is one that is gone and one that is new, until `ALTER SOURCE ... RENAME COLUMN`. A type of "
+        "another kind waits in `laminar_catalog.pending_changes`; until then its events are dead letters, and can be "
+        "replayed: their place keeps them from undoing what came later.",
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": compatibility_page,
     "widening.md": widening_page,
@@ -180,6 +241,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "options.md": options_page,
     "types.md": types_page,
     "avro.md": avro_page,
+    "debezium.md": debezium_page,
 }
 
 

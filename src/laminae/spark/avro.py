@@ -144,7 +144,7 @@ class _Event:
     def problem(self) -> Expression:
         has_row = when(self._op.compared("=", literal(DELETE)), self._before, self._after).is_there()
         projection = projection_between(self.writer.columns, self.table.current)
-        rows = [lost_values(self.writer.columns, self._read), violations(projection, self._column)]
+        rows = [lost_values(self.writer.columns, self._read, self._column), violations(projection, self._column)]
         is_row = self._op.is_one_of(WITH_ROW)
         event = event_reason(self._op, has_row, self._sequence, self.table.event_order or "")
         return first_text([self._reading.broken(), event, when(is_row, first_text(rows))])

@@ -29,7 +29,7 @@ from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.suspects import FOUND, SEEN, Accounts, accounts, is_clean, seen_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -128,6 +128,11 @@ def _stages(spark: SparkSession, table: DecoderTable, exactly: bool, beside: tup
         closer = [exact.field(REASON)]
         if table.finds_unknown_fields:
             unknown = call("coalesce", exact.field(UNKNOWN_FIELDS), FALSE)
+    made = [pair for reading in readings for pair in reading.made()]
+    if made:
+        stages.append(Columns(spark).add(STAR))
+        for value, name in made:
+            stages[-1].add(value, name)
     strange = when(~is_known, call("concat", literal(REASONS["version"]), VERSION_OF.cast("STRING")))
     error = first_text([*closer, strange, _choose(readings, _Reading.violations)])
     last = Columns(spark)
@@ -173,7 +178,7 @@ class _Reading:
         found = violations(projection_between(self.decoder.schema, self.table.current), self._column)
         if not has_rules(self.decoder.schema):
             return found
-        return first_text([lost_values(self.decoder.schema, self._read), found])
+        return first_text([lost_values(self.decoder.schema, self._read, self._column), found])
 
     def row(self) -> Expression:
         projection = projection_between(self.decoder.schema, self.table.current)
@@ -182,8 +187,17 @@ class _Reading:
             return self.parsed
         return struct(project_columns(projection, self._column))
 
+    def made(self) -> Iterator[tuple[Expression, str]]:
+        """Values that are written otherwise than their columns have them, each once: the row and the checks use it."""
+        for index, field in enumerate(self.decoder.schema):
+            if has_rules([field]):
+                yield converted(columns_of(self.decoder.schema)[index], self._read(index)), self._made(index)
+
     def _column(self, index: int) -> Expression:
-        return converted(columns_of(self.decoder.schema)[index], self._read(index))
+        return column(self._made(index)) if has_rules([self.decoder.schema.field(index)]) else self._read(index)
+
+    def _made(self, index: int) -> str:
+        return f"{self.name}_{index}"
 
     def _read(self, index: int) -> Expression:
         return self.fields.declared(index, TEXT, self.parsed)

@@ -13,6 +13,8 @@ from laminae.codec.sent_values import UNAVAILABLE, has_rules, rule_of
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.types import MAX_PRECISION
 from laminae.spark.expression import (
+    FALSE,
+    TRUE,
     Expression,
     any_of,
     call,
@@ -64,22 +66,29 @@ def converted(node: Column, read: Expression) -> Expression:
     return each("transform", read, lambda item: converted(node.children[0], item))
 
 
-def lost_values(schema: pa.Schema, column_of: ColumnOf) -> Expression:
-    """Why a row does not have the values that were sent: the first column with one that is none. NULL: it has."""
-    tests = [(node, test) for i, node in enumerate(columns_of(schema)) if (test := _is_lost(node, column_of(i)))]
-    return first_text([when(test, literal(_reason(node))) for node, test in tests])
+def lost_values(schema: pa.Schema, read_of: ColumnOf, made_of: ColumnOf) -> Expression:
+    """Why a row does not have the values that were sent: the first column with one that is none. NULL: it has.
+
+    `read_of(i)` is column i as it was read, `made_of(i)` what `converted` made of it.
+    """
+    found = []
+    for i, node in enumerate(columns_of(schema)):
+        if rule_of(node.field) is not None or _has_rules(node):
+            found.append(when(_is_lost(node, read_of(i), made_of(i)), literal(_reason(node))))
+    return first_text(found)
 
 
-def _is_lost(node: Column, read: Expression) -> Expression | None:
+def _is_lost(node: Column, read: Expression, made: Expression) -> Expression:
     if rule_of(node.field) is not None:
         sent = read if not _is_read_as_variant(node) else when(~call("is_variant_null", read), read)
-        return sent.is_there() & converted(node, read).is_null()
+        return sent.is_there() & made.is_null()
     if not _has_rules(node):
-        return None
+        return FALSE
     if node.kind == "struct":
-        return any_of([test for c in node.children if (test := _is_lost(c, read.field(c.name)))])
-    items = call("map_values", read) if node.kind == "map" else read
-    return each("exists", items, lambda item: any_of([_is_lost(node.children[-1], item) or item.is_null()]))
+        return any_of([_is_lost(c, read.field(c.name), made.field(c.name)) for c in node.children])
+    items = [call("map_values", values) if node.kind == "map" else values for values in (read, made)]
+    pairs = each_two("zip_with", items, lambda one, other: _is_lost(node.children[-1], one, other))
+    return call("array_contains", pairs, TRUE)
 
 
 def _has_rules(node: Column) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from laminae.codec.confluent import GUID_MAGIC, HEADER, MAGIC
 from laminae.codec.event_avro import AFTER, BEFORE, OP, has_path, row_record
+from laminae.codec.sent_values import has_rules
 from laminae.schema.avro import parse_avro
 from laminae.schema.avro.nodes import AvroRecord
 from laminae.schema.column import columns_of
@@ -41,7 +42,7 @@ from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -93,7 +94,11 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     if table.event_order is not None:
         events = [(test, reading.event()) for test, reading in known if isinstance(reading, _Event)]
         last.add(cases(events, event_of(literal(TOMBSTONE), NO_NUMBER)), EVENT)
-    return [framed, parsed, last]
+    made = Columns(spark).add(STAR)
+    for reading in readings:
+        for value, name in reading.made() if isinstance(reading, _Event) else ():
+            made.add(value, name)
+    return [framed, parsed, made, last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +186,17 @@ class _Event:
             found = found.field(name)
         return found.try_cast("BIGINT")
 
+    def made(self) -> Iterator[tuple[Expression, str]]:
+        """Values that are written otherwise than their columns have them, each once: the row and the checks use it."""
+        for index, field in enumerate(self.writer.columns):
+            if has_rules([field]):
+                yield converted(columns_of(self.writer.columns)[index], self._read(index)), self._made(index)
+
     def _column(self, index: int) -> Expression:
-        return converted(columns_of(self.writer.columns)[index], self._read(index))
+        return column(self._made(index)) if has_rules([self.writer.columns.field(index)]) else self._read(index)
+
+    def _made(self, index: int) -> str:
+        return f"{self.parsed.sql.strip('`')}_{index}"
 
     def _read(self, index: int) -> Expression:
         schema = parse_avro(self.writer.avro)

@@ -69,5 +69,13 @@ def inbox(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def time_of_day(spark: SparkSession) -> Iterator[None]:
+    """What a session of laminae's own is started with."""
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.timeType.enabled")
+
+
+@pytest.fixture
 def decoded(spark: SparkSession) -> Decode:
     return partial(decode_all, spark)

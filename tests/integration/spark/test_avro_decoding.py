@@ -20,8 +20,6 @@ from tests.support.avro_records import framed, record_schema
 from tests.support.registry_double import avro_field as field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -98,14 +96,6 @@ def rows(frame: DataFrame) -> list[Any]:
 @pytest.fixture(scope="module")
 def everything() -> str:
     return record_schema(*(field(name, kind) for name, (kind, _, _) in KINDS.items()))
-
-
-@pytest.fixture
-def time_of_day(spark: SparkSession) -> Iterator[None]:
-    """What a session of laminae's own is started with."""
-    spark.conf.set("spark.sql.timeType.enabled", "true")
-    yield
-    spark.conf.unset("spark.sql.timeType.enabled")
 
 
 @pytest.mark.usefixtures("time_of_day")

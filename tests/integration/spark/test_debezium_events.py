@@ -12,6 +12,8 @@ import pytest
 from laminae.codec.sent_values import UNAVAILABLE
 from tests.support.debezium_events import compact, connect_field, envelope, message, told
 
+pytestmark = pytest.mark.usefixtures("time_of_day")
+
 THINGS = "CREATE SOURCE things ({columns}, PRIMARY KEY (id)) WITH (connector = 'files', path = '{path}', {options})"
 NAMED = "id INT NOT NULL, name STRING"
 ID = {"type": "int32", "optional": False, "field": "id"}

@@ -180,14 +180,16 @@ def _unscaled(content: Expression) -> Expression:
 
 
 def _decimal(read: Expression, kind: pa.DataType, scale: int) -> Expression:
-    return _number(call("concat", _unscaled(read), literal(f"E-{scale}")), kind, scale)
+    if pa.types.is_string(kind):
+        return _plain_text(_unscaled(read), literal(scale))
+    return _number(call("concat", _unscaled(read), literal(f"E{-scale}")), kind, scale)
 
 
 def _variable_decimal(read: Expression, kind: pa.DataType, _: int) -> Expression:
     scale, unscaled = read.field("scale"), _unscaled(read.field("value"))
     if pa.types.is_string(kind):
         return _plain_text(unscaled, scale)
-    written = call("concat", unscaled, literal("E"), Expression(f"CAST(-{scale.sql} AS STRING)"))
+    written = call("concat", unscaled, literal("E"), Expression(f"CAST(-({scale.sql}) AS STRING)"))
     return _exactly(written, kind, scale.compared("<=", _digits_kept(kind)))
 
 
@@ -197,15 +199,13 @@ def _plain_text(unscaled: Expression, scale: Expression) -> Expression:
     padded = f"lpad({digits.sql}, greatest(length({digits.sql}), {places.sql} + 1), '0')"
     whole = Expression(f"left({padded}, length({padded}) - {places.sql})")
     part = when(places.compared(">", 0), Expression(f"concat('.', right({padded}, {places.sql}))"), literal(""))
-    zeros = call("repeat", literal("0"), Expression(f"greatest(-{scale.sql}, 0)"))
+    zeros = call("repeat", literal("0"), Expression(f"greatest(-({scale.sql}), 0)"))
     sign = when(call("startswith", unscaled, literal("-")), literal("-"), literal(""))
     return call("concat", sign, whole, zeros, part)
 
 
 def _number(text: Expression, kind: pa.DataType, scale: int | None = None) -> Expression:
     """A number from its text; `scale` is how many digits it has behind its point, where that is known."""
-    if pa.types.is_string(kind):
-        return text.try_cast(f"DECIMAL({MAX_PRECISION}, {min(scale or 0, MAX_PRECISION)})").cast("STRING")
     made = text.try_cast(type_sql(spark_type(kind)))
     if not pa.types.is_decimal(kind):
         # A number that is too large becomes infinite.

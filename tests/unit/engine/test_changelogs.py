@@ -27,6 +27,8 @@ SCHEMA = pa.schema([KEY, NAME, GONE, WEIGHT])
         ({"changelog": "retract", "op_field": "name"}, (1,)),
         ({"format": "debezium-json"}, (1,)),
         ({"changelog": "debezium", "sequence_by": "source.pos"}, (1,)),
+        ({"changelog": "debezium", "format": "avro"}, (1,)),
+        ({"format": "debezium-json", "debezium.time": "millis", "debezium.decimal": "text"}, (1,)),
         ({}, ()),
     ],
 )
@@ -42,6 +44,7 @@ def test_changelogs_that_the_columns_can_give(options, key):
         ({"changelog": "upsert", "deleted_by": "name"}, (1,), "name is no BOOLEAN"),
         ({"changelog": "upsert", "sequence_by": "nothing"}, (1,), "there is no column nothing"),
         ({"deleted_by": "gone"}, (1,), "it means nothing with changelog = 'append'"),
+        ({"changelog": "upsert", "debezium.time": "millis"}, (1,), "it means nothing with changelog = 'upsert'"),
         ({"changelog": "retract"}, (), "one of weight_field and op_field"),
         ({"changelog": "retract", "weight_field": "name"}, (), "name is not an integer"),
         ({"changelog": "retract", "weight_field": "id"}, (), "id is NULL in every row"),

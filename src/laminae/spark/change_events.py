@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as spark
 
 from laminae.codec.sent_values import UNAVAILABLE
-from laminae.spark.expression import Expression, any_of, call, cases, each, literal, struct, when
+from laminae.spark.expression import FALSE, Expression, any_of, call, cases, column, each, literal, struct, when
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EVENT = "_event"
-"""A struct: `op`, and `sequence`, the BIGINT that orders events."""
+EVENT, MOVES = "_event", "_moves"
+"""A struct: `op`, `sequence`, the BIGINT that orders events, and `moves`: the row that it deletes goes on under another
+key, as a column of raw records says where their log knows."""
 PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
 INSERT, SNAPSHOT = "c", "r"
 IGNORED = (MESSAGE, TOMBSTONE)
@@ -41,7 +42,7 @@ def event_of(op: Expression, sequence: Expression) -> Expression:
     The first change behind a snapshot may have the very place that all rows of the snapshot have.
     """
     place = call("try_add", call("try_multiply", sequence, literal(2)), when(_is(op, SNAPSHOT), literal(0), literal(1)))
-    return struct([("op", op), ("sequence", place)])
+    return struct([("op", op), ("sequence", place), ("moves", call("coalesce", column(MOVES), FALSE))])
 
 
 def event_reason(op: Expression, has_row: Expression, sequence: Expression, name: str) -> Expression:

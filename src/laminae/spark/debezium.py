@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.spark.change_events import EVENT
+from laminae.spark.change_events import EVENT, MOVES
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded
 from laminae.spark.decode import decode, kept_stages, through
 from laminae.spark.envelopes import BESIDE, MESSAGE, NO_VERSION, REFUSED, UNTOLD, opening
@@ -57,7 +57,7 @@ class DebeziumLog:
         return self.inner.stream(spark, on_problem)
 
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
-        found = self._decoded(self.inner.read(spark, span), table)
+        found = self._decoded(self.inner.read(spark, span, (*RAW_COLUMNS, MOVES)), table)
         return self.inner.with_broken(spark, span, table, found)
 
     def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
@@ -80,6 +80,8 @@ class DebeziumLog:
         return self._decoded(as_newest(letters, table), table)
 
     def _decoded(self, raw: DataFrame, table: DecoderTable) -> Decoded:
+        if MOVES not in raw.columns:
+            raw = raw.withColumn(MOVES, F.lit(False))
         if table.writers is not None:
             return Decoded(decode(raw, table), lambda current: current)
         spark = raw.sparkSession

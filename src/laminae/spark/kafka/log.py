@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
 from laminae.errors import SourceTruncated
+from laminae.spark.change_events import MOVES
 from laminae.spark.contract import RAW_COLUMNS
 from laminae.spark.expression import Expression, call, cases, column, each, literal
 from laminae.spark.json_records import json_records
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from laminae.spark.logs.tails import Settings
 
 SKIP = "skip"
+NEW_KEY = "__debezium.newkey"
+"""The header of an event that deletes a row which goes on under another key."""
 PLACE = call("concat", column("topic"), literal("-"), column("partition"))
 
 
@@ -74,7 +79,7 @@ class KafkaLog(NumberedLog):
     ) -> DataFrame:
         spans = {place: span for place, span in self._spans(slices).items() if span.end > span.start}
         if not spans:
-            return no_records(spark)
+            return no_records(spark).withColumns({name: F.lit(False) for name in columns if name == MOVES})
         require(spark, f"source {self._directory.source}", KAFKA)
         raw = {
             "key": column("key"),
@@ -84,11 +89,15 @@ class KafkaLog(NumberedLog):
             "item": _item(cuts, list(spans)),
             "timestamp": column("timestamp"),
             "version": self._version(),
+            MOVES: each(
+                "exists", column("headers"), lambda header: header.field("key").compared("=", literal(NEW_KEY))
+            ),
         }
-        found = spark.read.format("kafka").options(**self._reading(spans)).load()
-        return found.select(*(raw[name].column.alias(name) for name in RAW_COLUMNS if name in columns))
+        has_headers = MOVES in columns or "version_header" in self._settings
+        found = spark.read.format("kafka").options(**self._reading(spans, has_headers)).load()
+        return found.select(*(raw[name].column.alias(name) for name in raw if name in columns))
 
-    def _reading(self, spans: dict[Place, Span]) -> dict[str, str]:
+    def _reading(self, spans: dict[Place, Span], has_headers: bool) -> dict[str, str]:
         partitions: dict[str, list[int]] = {}
         for place in sorted(spans):
             partitions.setdefault(place.topic, []).append(place.partition)
@@ -98,7 +107,7 @@ class KafkaLog(NumberedLog):
             "assign": json.dumps(partitions),
             "startingOffsets": json.dumps(nested({place: span.start for place, span in spans.items()})),
             "endingOffsets": json.dumps(nested({place: span.end for place, span in spans.items()})),
-            "includeHeaders": str("version_header" in self._settings).lower(),
+            "includeHeaders": str(has_headers).lower(),
             "failOnDataLoss": str(not self._skips).lower(),
         }
 

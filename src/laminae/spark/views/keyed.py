@@ -31,7 +31,7 @@ from laminae.trace.spec import HASH
 from laminae.trace.store import RunStore
 from laminae.views.kernels import upsert
 from laminae.views.kernels.changelog import OP
-from laminae.views.kernels.keyed_table import DELETED, KEPT, ORDER, SEQUENCE, TABLE, KeyedTable
+from laminae.views.kernels.keyed_table import DELETED, KEPT, MOVES, ORDER, SEQUENCE, TABLE, KeyedTable
 from laminae.views.kernels.moved import HOME, with_old_values
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def table_delta(
             f"{op} = '{DELETE}' AS {DELETED}",
             f"{column(EVENT).field('sequence').sql} AS {SEQUENCE}",
             f"{op} AS {EVENT_OP}",
+            f"{column(EVENT).field('moves').sql} AS {MOVES}",
             f"{unavailable_columns([(column(ROW).field(name), kind) for name, kind in types.items()]).sql} AS {KEPT}",
         ]
     else:
@@ -266,7 +267,8 @@ class UpsertShard:
         if not inserts.num_rows:
             return own, 0
         everything = _in_order(data.filter(pc.is_in(ops, pa.array(WITH_ROW))))
-        filled = with_old_values(self.table.keyed, inserts, everything, self._runs)
+        states = [self._runs(each) for each in self.table.manifests]
+        filled = with_old_values(self.table.keyed, inserts, everything, self._runs, states)
         return pa.concat_tables([own, filled.cast(own.schema)]), 0
 
     def _runs(self, shard: int) -> Sequence[Run]:

@@ -13,7 +13,7 @@ from laminae.trace.cluster import Clusters, clusters
 from laminae.trace.lookup import Latest, Wanted, latest
 from laminae.trace.spec import HASH, stored_type
 from laminae.trace.values import before, gathered, integers, rank_of
-from laminae.views.kernels.keyed_table import DELETED, KEPT, ORDER, SEQUENCE, KeyedTable, table_trace
+from laminae.views.kernels.keyed_table import DELETED, KEPT, MOVES, ORDER, SEQUENCE, KeyedTable, table_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,12 +61,22 @@ def last_events(table: KeyedTable, delta: pa.Table, runs: Sequence[Run]) -> Even
     rows = pa.array(chosen)
     columns = {name: gathered(delta.column(name), trace.schema.field(name).type) for name in trace.payload}
     payload = {name: column.take(rows) for name, column in columns.items()}
-    for name, missing in unavailable(table, delta):
+    for name, missing in _missing(table, delta):
         if name in columns:
             said = _last_said(is_taken & ~missing[found.order], last, found.starts[heard])
             payload[name] = _as_before(columns[name], found.order, said, known.payload[name])
             unseen += int(np.count_nonzero((said < 0) & ~known.live & ~deletes[chosen]))
     return Events(keys, known, payload, deletes[chosen], int(np.count_nonzero(~is_taken)), unseen)
+
+
+def _missing(table: KeyedTable, delta: pa.Table) -> Iterator[tuple[str, Bools]]:
+    """The columns whose values are those of the row before, by event; a row that moves is remembered whole."""
+    found = dict(unavailable(table, delta))
+    if MOVES in delta.column_names:
+        moves = np.asarray(gathered(delta.column(MOVES), pa.bool_()).fill_null(False))
+        if moves.any():
+            found = {field.name: found.get(field.name, False) | moves for field in table.columns}
+    yield from found.items()
 
 
 def unavailable(table: KeyedTable, delta: pa.Table) -> Iterator[tuple[str, Bools]]:

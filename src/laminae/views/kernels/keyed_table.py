@@ -10,7 +10,7 @@ import pyarrow as pa
 from laminae.trace.spec import TraceSpec
 
 TABLE, TRUNCATED = "table", "truncated"
-ORDER, DELETED, SEQUENCE, KEPT = "_order", "_deleted", "_sequence", "_kept"
+ORDER, DELETED, SEQUENCE, KEPT, MOVES = "_order", "_deleted", "_sequence", "_kept", "_moves"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

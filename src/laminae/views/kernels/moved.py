@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from laminae.trace.cluster import clusters
 from laminae.trace.lookup import Wanted, latest
 from laminae.trace.run import Run
-from laminae.trace.spec import HASH
+from laminae.trace.scan import everything as everything_in
+from laminae.trace.spec import HASH, WEIGHT
 from laminae.trace.values import gathered, integers
 from laminae.views.kernels.events import last_events, unavailable
 from laminae.views.kernels.keyed_table import DELETED, KEPT, SEQUENCE, KeyedTable, table_trace
@@ -30,20 +31,30 @@ HOME = "_home"
 
 
 def with_old_values(
-    table: KeyedTable, inserts: pa.Table, everything: pa.Table, runs_of: Callable[[int], Sequence[Run]]
+    table: KeyedTable,
+    inserts: pa.Table,
+    everything: pa.Table,
+    runs_of: Callable[[int], Sequence[Run]],
+    states: Sequence[Sequence[Run]] = (),
 ) -> pa.Table:
     """Inserts that lack a value, with those of the rows that left their keys at the same place.
 
     `everything` are the events of the epoch, also those of other shards; `runs_of` gives the state before it, by shard.
+    `states` are those of all shards: a row that left its key in an earlier epoch is remembered there.
     """
     places = _numbers(inserts, SEQUENCE)
     is_leaving = np.isin(_numbers(everything, SEQUENCE), places) & np.asarray(everything.column(DELETED))
-    leaving = everything.filter(pa.array(is_leaving)).sort_by(SEQUENCE)
-    if not leaving.num_rows:
+    leaving = everything.filter(pa.array(is_leaving))
+    parts = [_remembered(table, places, runs) for runs in states]
+    if leaving.num_rows:
+        parts.append({**_old_rows(table, leaving, everything, runs_of), SEQUENCE: leaving.column(SEQUENCE)})
+    found = {name: _joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+    left = integers(gathered(found[SEQUENCE], pa.int64())) if found else places[:0]
+    if not len(left):
         return inserts
-    found = _old_rows(table, leaving, everything, runs_of)
-    left = _numbers(leaving, SEQUENCE)
-    pair = np.searchsorted(left, places).clip(max=len(left) - 1)
+    order = np.argsort(left, kind="stable")
+    # The last of them: what the epoch itself says is newer than what was remembered.
+    pair = order[np.searchsorted(left[order], places, side="right") - 1]
     is_paired = left[pair] == places
     for name, missing in unavailable(table, inserts):
         rows = np.where(missing & is_paired, pair + inserts.num_rows, np.arange(inserts.num_rows))
@@ -53,6 +64,22 @@ def with_old_values(
     kept = gathered(inserts.column(KEPT), pa.list_(pa.int32()))
     marks = pc.if_else(pa.array(is_paired), pa.scalar(None, kept.type), kept)
     return inserts.set_column(inserts.schema.get_field_index(KEPT), KEPT, marks)
+
+
+def _remembered(table: KeyedTable, places: Int64s, runs: Sequence[Run]) -> dict[str, pa.Array]:
+    """Rows of a shard's state that left their keys at these places."""
+    trace = table_trace(table)
+    found = []
+    for batch in everything_in(trace, runs):
+        is_gone = integers(batch.column(WEIGHT)) == 0
+        found.append(batch.filter(pa.array(is_gone & np.isin(integers(batch.column(SEQUENCE)), places))))
+    whole = pa.Table.from_batches(found, schema=trace.schema)
+    return {name: gathered(whole.column(name), trace.schema.field(name).type) for name in trace.payload}
+
+
+def _joined(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    kind = parts[0].type
+    return pa.concat_arrays([gathered(part, kind) for part in parts])
 
 
 def _old_rows(

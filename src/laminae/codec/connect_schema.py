@@ -5,11 +5,13 @@ The names of Debezium's and Connect's semantic types are one table. What a name 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from laminae.codec.avro_forms import INSTANT, LOCAL, MAX_PRECISION, TIME
+from laminae.codec.sent_defaults import with_sent_default
 from laminae.codec.sent_values import with_rule
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def _column(field: Mapping[str, JsonValue]) -> pa.Field:
     name = str(field.get("field", "element"))
     made = semantic_field(name, _plain(field), field.get("name"), field.get("parameters"))
     # JSON has no number for what is none: NaN and the infinities are texts there.
-    return with_rule(made, "number") if pa.types.is_floating(made.type) else made
+    made = with_rule(made, "number") if pa.types.is_floating(made.type) else made
+    return with_sent_default(made, field.get("default"), b64decode)
 
 
 def _plain(field: Mapping[str, JsonValue]) -> pa.DataType:

@@ -1,7 +1,6 @@
 """Debezium's envelope as an Avro schema: the columns of the row inside it, with the rules of their semantic types.
 
-Kafka Connect's converters write the name of a semantic type as `connect.name`. No column has a default: an event has
-every value.
+Kafka Connect's converters write the name of a semantic type as `connect.name`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import pyarrow as pa
 from laminae.codec.avro_forms import MAX_PRECISION, members
 from laminae.codec.avro_types import columns_of_record
 from laminae.codec.connect_schema import DECIMAL, SEMANTIC, semantic_field
+from laminae.codec.sent_defaults import with_sent_default
 from laminae.codec.sent_values import with_rule
 from laminae.errors import NoColumnForm
 from laminae.schema.avro import AvroArray, AvroMap, AvroRecord, parse_avro
@@ -43,7 +43,9 @@ def event_columns_of_avro(text: str) -> pa.Schema:
     record = row_record(schema)
     bare = replace(record, fields=tuple(replace(f, has_default=False, default=None) for f in record.fields))
     found = columns_of_record(schema, bare)
-    return pa.schema([_ruled(column, field.type, schema) for column, field in zip(found, bare.fields, strict=True)])
+    ruled = [_ruled(column, field.type, schema) for column, field in zip(found, record.fields, strict=True)]
+    given = [field.default if field.has_default else None for field in record.fields]
+    return pa.schema([with_sent_default(c, default, _code_points) for c, default in zip(ruled, given, strict=True)])
 
 
 def row_record(schema: AvroSchema) -> AvroRecord:
@@ -80,6 +82,10 @@ def _ruled(column: pa.Field, node: AvroType, schema: AvroSchema) -> pa.Field:
         key, item = inner_fields(kind)
         kind = container(kind, [key, _ruled(item, found.values, schema)])
     return with_rule(column.with_nullable(True).with_type(kind), None)
+
+
+def _code_points(text: str) -> bytes:
+    return text.encode("latin-1")
 
 
 def _real(node: AvroType, schema: AvroSchema) -> AvroDefinite:

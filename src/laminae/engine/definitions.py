@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from laminae.catalog import updates
 from laminae.catalog.model import WatermarkRecord
-from laminae.codec.sent_values import without_rules
 from laminae.ddl import DropBehaviour, ObjectKind
 from laminae.ddl.printer import emit_sql
 from laminae.engine.changelogs import check_changelog
 from laminae.engine.edits import column_id_at, field_at
 from laminae.engine.epochs import DEAD_LETTER
+from laminae.engine.event_columns import as_declared
 from laminae.engine.evolution import history_of
 from laminae.engine.options import (
     SETTINGS,
@@ -77,7 +77,7 @@ def plan_create_source(statement: CreateSource, now: datetime, subject: Subject 
     declared = pa.schema([declared_field(definition) for definition in statement.columns])
     writer = None if subject is None else subject.newest
     if writer is not None:
-        declared = without_rules(writer.columns)
+        declared = as_declared(options, writer.columns)
     if subject is not None and subject.level is not None:
         options = tuple(sorted({**dict(options), "compatibility": str(subject.level)}.items()))
     columns_of(declared)

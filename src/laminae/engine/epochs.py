@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
+from laminae.codec.sent_defaults import without_defaults
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order
 from laminae.engine.heads import brings_schemas, has_writers, head_of, sent_columns, tells_columns
 from laminae.engine.options import FILE_CONNECTORS, is_framed, option
@@ -258,7 +259,10 @@ def decoder_table(
     )
     told = [writer for writer in writers if has_heads and tells_columns(writer)]
     return DecoderTable(
-        decoders=(*decoders, *(Decoder(-writer.schema_id, writer.columns, since=None) for writer in told)),
+        decoders=(
+            *decoders,
+            *(Decoder(-writer.schema_id, without_defaults(writer.columns), since=None) for writer in told),
+        ),
         current=source.schema,
         version_field=option(source.options, "version_field"),
         finds_unknown_fields=option(source.options, "evolve") != "off" or refuses,
@@ -266,6 +270,7 @@ def decoder_table(
         refuses_unknown=refuses,
         writers=tuple(writers) if is_framed(source.options) else None,
         heads=tuple(map(head_of, writers)) if has_heads else (),
+        gone=_gone(known, source.schema) if has_heads else frozenset(),
         event_order=event_order(source.options) if changelog_of(source.options) == DEBEZIUM else None,
     )
 
@@ -283,3 +288,8 @@ def _aliases(versions: Sequence[VersionRecord]) -> tuple[tuple[str, str], ...]:
         if not others and owner in live and live[owner] != name and name not in live.values():
             found.append((name, live[owner]))
     return tuple(found)
+
+
+def _gone(versions: Sequence[VersionRecord], current: pa.Schema) -> frozenset[str]:
+    """Names of columns that were dropped. Events that are late, or come again, have them still."""
+    return frozenset(name for version in versions for name in version.schema.names) - set(current.names)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from laminae.codec.sent_defaults import without_defaults
 from laminae.codec.sent_values import fitted, without_rules
 from laminae.engine.changelogs import DEBEZIUM, changelog_of
 from laminae.schema.column import ID
 from laminae.schema.writer import bound, grown
 
 if TYPE_CHECKING:
-    from laminae.catalog.model import SourceRecord
+    from laminae.catalog.model import Options, SourceRecord
 
 
 def bound_columns(source: SourceRecord, told: pa.Schema, before: pa.Schema | None) -> pa.Schema:
@@ -33,10 +34,23 @@ def grown_columns(source: SourceRecord, before: pa.Schema | None, writer: pa.Sch
     made = grown(source.schema, before, writer)
     if changelog_of(source.options) != DEBEZIUM:
         return made
-    changed = {_id(field): field for field in without_rules(made) if _id(field) is not None}
-    new = [field for field in without_rules(made) if _id(field) is None]
-    kept = [changed.get(_id(field), field) for field in source.schema]
-    return pa.schema([*kept, *new], metadata=source.schema.metadata)
+    plain = without_rules(made)
+    changed = {_id(field): field for field in plain if _id(field) is not None}
+    new = pa.schema([field for field in plain if _id(field) is None])
+    # With the first schema come all rows of the table; a column that is new later is there without an event.
+    added = new if before is not None and len(before) else without_defaults(new)
+    kept = [_with_own_default(changed.get(_id(field), field), field) for field in source.schema]
+    return pa.schema([*kept, *added], metadata=source.schema.metadata)
+
+
+def as_declared(options: Options, told: pa.Schema) -> pa.Schema:
+    """The columns of a new source whose writer's schema tells them."""
+    return told if changelog_of(options) != DEBEZIUM else without_defaults(without_rules(told))
+
+
+def _with_own_default(changed: pa.Field, mine: pa.Field) -> pa.Field:
+    """With the default that it has: that of the table fills no row that is here."""
+    return changed.with_metadata(mine.metadata or {})
 
 
 def _id(field: pa.Field) -> bytes | None:

@@ -93,7 +93,9 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
     if table.event_order is not None:
         events = [(test, reading.event()) for test, reading in known if isinstance(reading, _Event)]
-        last.add(cases(events, event_of(literal(TOMBSTONE), NO_NUMBER)), EVENT)
+        # Of a record without a schema that is known nothing is done: if it has a value, it has an error.
+        events.append((VALUE.is_null(), event_of(literal(TOMBSTONE), NO_NUMBER)))
+        last.add(cases(events), EVENT)
     made = Columns(spark).add(STAR)
     for reading in readings:
         for value, name in reading.made() if isinstance(reading, _Event) else ():

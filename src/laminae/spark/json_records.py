@@ -36,6 +36,6 @@ def wanted_by(records: DataFrame, table: DecoderTable, current: pa.Schema) -> pa
 
 
 def _never_columns(table: DecoderTable) -> set[str]:
-    """Former names, which late producers still send, and the field that holds a record's version."""
+    """Former names, which late producers still send, names that are gone, and the field of a record's version."""
     formers = {former for decoder in table.decoders for former, _ in decoder.aliases}
-    return formers if table.version_field is None else {*formers, table.version_field}
+    return {*formers, *table.gone} if table.version_field is None else {*formers, *table.gone, table.version_field}

@@ -15,7 +15,7 @@ from laminae.codec.event_avro import event_columns_of_avro, event_text
 from laminae.codec.sent_values import without_rules
 from laminae.schema.identity import assign_ids
 from laminae.schema.writer import bound
-from laminae.spark.change_events import EVENT
+from laminae.spark.change_events import EVENT, MOVES
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from tests.support.avro_records import framed
@@ -105,9 +105,10 @@ def table() -> DecoderTable:
 
 def read(spark: SparkSession, table: DecoderTable, *values: bytes | None) -> list[tuple[Any, str | None, Any]]:
     rows = [
-        (None, value if value is None else bytearray(value), "p", i, 0, None, None) for i, value in enumerate(values)
+        (None, value if value is None else bytearray(value), "p", i, 0, None, None, None)
+        for i, value in enumerate(values)
     ]
-    found = decode(spark.createDataFrame(rows, RAW_SCHEMA), table).orderBy("offset").collect()
+    found = decode(spark.createDataFrame(rows, RAW_SCHEMA + f", {MOVES} BOOLEAN"), table).orderBy("offset").collect()
     return [
         (
             None if row[ROW] is None else row[ROW].asDict(recursive=True),

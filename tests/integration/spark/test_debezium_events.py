@@ -288,6 +288,39 @@ def test_value_that_did_not_change_and_was_not_sent_stays(db, things):
     assert told_of(db, "anomalies") == [0, 0, 0]
 
 
+def test_value_that_was_not_sent_of_a_row_whose_key_changed_is_that_under_its_old_key(db, things):
+    read = things()
+    read(message("c", 1, {"id": 1, "name": "long"}))
+    moved = {"id": 7, "name": UNAVAILABLE}
+    assert read(message("d", 2, before={"id": 1, "name": None}), None, message("c", 2, moved)) == [(7, "long")]
+    # Also of a row that came, and moved, within the epoch.
+    rows = read(
+        message("c", 3, {"id": 2, "name": "longer"}),
+        message("c", 4, {"id": 8, "name": UNAVAILABLE}),
+        message("d", 4, before={"id": 2, "name": None}),
+        None,
+    )
+    assert rows == [(7, "long"), (8, "longer")]
+    assert set(told_of(db, "anomalies")) == {0}
+
+
+def test_column_that_is_added_with_a_default_has_it_in_rows_that_are_there(db, things):
+    read = things(evolve="auto")
+    assert read(told([ID, NAME], "c", 1, {"id": 1, "name": "a"})) == [(1, "a")]
+    added = connect_field("n", "int32", default=5)
+    rows = read(told([ID, NAME, added], "c", 2, {"id": 2, "name": "b", "n": 6}))
+    assert rows == [(1, "a", 5), (2, "b", 6)]
+
+
+def test_column_that_was_dropped_does_not_come_back_with_a_late_event(db, things):
+    read = things("id INT NOT NULL, name STRING, old STRING", evolve="auto")
+    late = message("c", 1, {"id": 1, "name": "a", "old": "x"})
+    read(late)
+    db.sql("ALTER SOURCE things DROP COLUMN old")
+    assert read(late, message("u", 2, {"id": 1, "name": "b"})) == [(1, "b")]
+    assert db.version("things") == 2
+
+
 def test_table_that_is_altered_evolves_the_source_in_the_epoch_of_its_next_event(db, things):
     read = things("id INT NOT NULL, n INT, old STRING", evolve="auto")
     n, old = connect_field("n", "int32"), connect_field("old", "string")

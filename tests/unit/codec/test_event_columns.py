@@ -144,3 +144,32 @@ def test_columns_of_an_envelope_in_avro_are_those_of_its_row():
 def test_record_that_is_no_envelope_is_refused():
     with pytest.raises(NoColumnForm, match="no envelope"):
         event_columns_of_avro(json.dumps({"type": "record", "name": "A", "fields": [{"name": "after", "type": "int"}]}))
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (field("a", "int32", default=5), "5"),
+        (field("a", "string", default="x"), '"x"'),
+        (field("a", "double", default="NaN"), '"NaN"'),
+        (field("a", "bytes", default="AP8="), '"AP8="'),
+        (field("a", "int32", "io.debezium.time.Date", default=-1), '"1969-12-31"'),
+        (field("a", "int64", "io.debezium.time.MicroTime", default=1_000_001), '"00:00:01.000001"'),
+        (field("a", "int64", "io.debezium.time.Timestamp", default=1), '"1970-01-01T00:00:00.001000"'),
+        (field("a", "bytes", DECIMAL, parameters={"scale": "2"}, default="/tM="), '"-3.01"'),
+        (field("a", "string", "io.debezium.time.ZonedTimestamp", default="infinity"), ""),
+        (field("a", "int32", default=None), ""),
+    ],
+)
+def test_default_is_written_as_a_value_is(sent, kept):
+    (found,) = told(sent)
+    assert (found.metadata or {}).get(b"laminae:default", b"").decode() == kept
+
+
+def test_default_in_avro_is_that_of_the_column():
+    day = avro("day", "int", "io.debezium.time.Date")
+    text = avro_envelope(
+        {"name": "id", "type": "int"}, {"name": "n", "type": "int", "default": 5}, {**day, "default": 1}
+    )
+    found = event_columns_of_avro(event_text(text))
+    assert [(each.metadata or {}).get(b"laminae:default") for each in found] == [None, b"5", b'"1970-01-02"']

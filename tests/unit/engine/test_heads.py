@@ -78,3 +78,29 @@ def test_type_of_another_kind_refuses_the_head_until_it_is_confirmed(catalog, en
     heads.ask_again("things")
     assert as_of(catalog.writers(source.id))[1].refusal is None
     assert shown(engine) == [("id", "int32"), ("n", "bool")]
+
+
+def test_column_that_is_added_with_a_default_has_it_and_those_of_the_first_schema_have_none(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    first = connect_field("first", "int32", default=1)
+    heads.meet("things", [head(ID, N, first), head(ID, N, first, connect_field("second", "int32", default=2))])
+    found = {field.name: (field.metadata or {}).get(b"laminae:default") for field in engine.source("things").schema}
+    assert found == {"id": None, "n": None, "first": None, "second": b"2"}
+
+
+def test_column_renamed_here_first_is_the_one_that_comes_under_its_new_name(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    heads.meet("things", [head(ID, N)])
+    run(engine, "ALTER SOURCE things RENAME COLUMN n TO m")
+    heads.meet("things", [head(ID, connect_field("m", "int32"))])
+    assert shown(engine) == [("id", "int32"), ("m", "int32")]
+    old, new = as_of(catalog.writers(engine.source("things").id))
+    assert old.columns.field("n").metadata == new.columns.field("m").metadata
+
+
+def test_column_dropped_here_is_not_brought_back_by_a_schema_that_is_known(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    heads.meet("things", [head(ID, N, connect_field("gone", "string")), head(ID, N)])
+    run(engine, "ALTER SOURCE things DROP COLUMN gone")
+    heads.meet("things", [head(ID, N, connect_field("gone", "string"))])
+    assert shown(engine) == [("id", "int32"), ("n", "int32")]

@@ -205,8 +205,8 @@ def debezium_page() -> str:
         "The old row is always the one that is kept here. Events are ordered by `source.lsn`, or by what `sequence_by` "
         "names; one that is not newer than the last of its key is dropped and counted. A value that PostgreSQL stores "
         "apart and did not send (`__debezium_unavailable_value`, also in an array, as its bytes, or as the key of a "
-        "map) is that of the row before; of a row whose key changed, that of the row under the old key, where both "
-        "events are of one epoch.",
+        "map) is that of the row before; of a row whose key changed, that of the row under the old key. In files and "
+        "pushed rows, which have no header that tells of it, both events of such a change must be of one epoch.",
         "## Types that a schema tells",
         "In JSON with `schema`, and in Avro by `connect.name`, the name of a semantic type says what a value is:",
         _table(("semantic type", "column", "how a value is written"), named),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-
 from laminae.errors import SourceTruncated
 from laminae.spark.change_events import MOVES
 from laminae.spark.contract import RAW_COLUMNS
@@ -79,7 +77,7 @@ class KafkaLog(NumberedLog):
     ) -> DataFrame:
         spans = {place: span for place, span in self._spans(slices).items() if span.end > span.start}
         if not spans:
-            return no_records(spark).withColumns({name: F.lit(False) for name in columns if name == MOVES})
+            return no_records(spark)
         require(spark, f"source {self._directory.source}", KAFKA)
         raw = {
             "key": column("key"),

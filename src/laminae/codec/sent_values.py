@@ -41,7 +41,7 @@ def _is_clock(kind: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    return bool(pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
 def _is_written_number(kind: pa.DataType) -> bool:
@@ -155,7 +155,7 @@ def fitted(sent: pa.Field, mine: pa.DataType) -> pa.Field:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 # The first row that fits: what is sent, the column, and the rule that makes the one the other.

@@ -26,7 +26,20 @@ def bound_columns(source: SourceRecord, told: pa.Schema, before: pa.Schema | Non
     if changelog_of(source.options) != DEBEZIUM:
         return found
     mine = {_id(field): field.type for field in source.schema}
+    found = _by_name(found, source.schema)
     return pa.schema([fitted(field, mine[_id(field)]) if _id(field) in mine else field for field in found])
+
+
+def _by_name(writer: pa.Schema, current: pa.Schema) -> pa.Schema:
+    """The writer's columns, those that continue one which is gone as the one that has taken its name here."""
+    used, live = {_id(field) for field in writer}, {field.name: _id(field) for field in current}
+    made = []
+    for field in writer:
+        heir = live.get(field.name)
+        if heir is not None and heir not in used and _id(field) not in live.values():
+            field = field.with_metadata({**(field.metadata or {}), ID: heir})
+        made.append(field)
+    return pa.schema(made)
 
 
 def grown_columns(source: SourceRecord, before: pa.Schema | None, writer: pa.Schema) -> pa.Schema:

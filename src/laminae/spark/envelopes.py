@@ -33,6 +33,7 @@ from laminae.spark.expression import (
     when,
 )
 from laminae.spark.java_text import JavaText
+from laminae.spark.json_checks import is_one_document
 from laminae.spark.reading import OPTIONS
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ class _Opened:
         )
 
     def document(self) -> Expression:
-        return when(~(PLAIN | _is_tombstone() | self._is_untold()), call("try_parse_json", TEXT))
+        is_open = ~(PLAIN | _is_tombstone() | self._is_untold())
+        return cases([(is_open & is_one_document(TEXT), call("try_parse_json", TEXT))])
 
     def op(self) -> Expression:
         return cases([(PLAIN, TOLD.field("op")), (_is_tombstone(), literal(TOMBSTONE))], _said("op", "string"))

@@ -94,9 +94,7 @@ def exact_check(text: Expression, echo: Expression, types: Expression, depth: in
 
 def _broken(text: Expression, document: Expression) -> Expression:
     """Why the text is not one JSON object; NULL: it is."""
-    length = {end: call("json_array_length", call("concat", literal("["), text, literal(end))) for end in ("]", ",0]")}
-    # Text that closes the bracket early gives the same length twice.
-    is_one = any_of([length["]"].compared("=", 1) & length[",0]"].compared("=", 2)])
+    is_one = is_one_document(text)
     is_object = _is_object(text, OPTIONS)
     is_quoted_singly = _is_object(text, {**OPTIONS, "allowSingleQuotes": "true"})
     is_long = call("octet_length", text).compared(">", LONGEST_TEXT)
@@ -111,6 +109,13 @@ def _broken(text: Expression, document: Expression) -> Expression:
         (document.is_null(), "duplicate"),
     ]
     return cases([(test, literal(REASONS[name])) for test, name in branches])
+
+
+def is_one_document(text: Expression) -> Expression:
+    """Whether nothing follows the document, which a parser leaves alone."""
+    length = {end: call("json_array_length", call("concat", literal("["), text, literal(end))) for end in ("]", ",0]")}
+    # Text that closes the bracket early gives the same length twice.
+    return any_of([length["]"].compared("=", 1) & length[",0]"].compared("=", 2)])
 
 
 def _is_object(text: Expression, options: Mapping[str, str]) -> Expression:

@@ -76,8 +76,12 @@ def test_type_of_another_kind_refuses_the_head_until_it_is_confirmed(catalog, en
     (pending,) = catalog.pending(source.id)
     run(engine, f"ALTER SOURCE things CONFIRM CHANGE {pending.id}")
     heads.ask_again("things")
-    assert as_of(catalog.writers(source.id))[1].refusal is None
+    bound = as_of(catalog.writers(source.id))[1]
     assert shown(engine) == [("id", "int32"), ("n", "bool")]
+    assert (bound.refusal, bound.columns.field("n").metadata) == (
+        None,
+        engine.source("things").schema.field("n").metadata,
+    )
 
 
 def test_column_that_is_added_with_a_default_has_it_and_those_of_the_first_schema_have_none(catalog, engine, heads):

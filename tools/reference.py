@@ -215,16 +215,16 @@ def debezium_page() -> str:
         _table(("plain type", "column"), plain),
         "`array` is ARRAY, `struct` STRUCT, and `map` with keys of text MAP. A column that was declared with another "
         "type keeps it where each value can become one: TIMESTAMP and TIMESTAMP_NTZ for any number that is a time, "
-        "DECIMAL, DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, VARIANT for JSON, STRING for any "
-        "plain number. A value that cannot is a dead letter.",
+        "DECIMAL, DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, STRING for any plain number. A value "
+        "that cannot is a dead letter. JSON is text: a VARIANT column is not supported yet.",
         "## Types without a schema",
         "Only the declared type of a column says what a value is. A number in a TIMESTAMP or TIME column counts "
         "`debezium.time` (`micros`, as for columns of PostgreSQL without a precision; `millis` for those of at most "
         "three digits, and where Debezium has `time.precision.mode=connect`), in a DATE column days. Text is read as "
         "ISO 8601 writes it, and is UTC without a zone. A text in a DECIMAL column is base64 of the unscaled number, "
         "at the column's own scale, or the number itself with `debezium.decimal = 'text'` "
-        "(`decimal.handling.mode=string`); a number is what it says. BINARY is base64. A text in a VARIANT column is "
-        "JSON. NaN and the infinities are texts in a DOUBLE column.",
+        "(`decimal.handling.mode=string`); a number is what it says. BINARY is base64. NaN and the "
+        "infinities are texts in a DOUBLE column.",
         "## When the table changes",
         "The next event has the new shape. With `evolve = 'auto'` new columns are added, and wider types taken on, in "
         "the epoch of that event: by its schema, or by what it holds. What is gone stays, and is NULL in rows to come: "

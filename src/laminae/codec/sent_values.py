@@ -71,7 +71,6 @@ RULES: dict[str, SentRule] = {
     "variable_decimal": SentRule(VARIABLE_DECIMAL, _is_written_number),
     "number": SentRule(pa.string(), _is_number),
     "text": SentRule(pa.string(), pa.types.is_string),
-    "json": SentRule(pa.string(), _is_variant),
     # Where only the type of the column does, and the look of a value.
     "any_date": SentRule(pa.string(), pa.types.is_date),
     "any_timestamp_millis": SentRule(pa.string(), pa.types.is_timestamp),
@@ -82,7 +81,6 @@ RULES: dict[str, SentRule] = {
     "any_time_nanos": SentRule(pa.string(), pa.types.is_time),
     "any_decimal_base64": SentRule(VARIANT, pa.types.is_decimal),
     "any_decimal_text": SentRule(VARIANT, pa.types.is_decimal),
-    "any_json": SentRule(VARIANT, _is_variant),
 }
 """By name; a scale may follow after a colon."""
 
@@ -128,8 +126,6 @@ def by_looks(schema: pa.Schema, time_unit: str, decimal_form: str) -> pa.Schema:
             return with_rule(field, f"any_time_{time_unit}")
         if pa.types.is_decimal(kind):
             return with_rule(field, f"any_decimal_{decimal_form}")
-        if _is_variant(kind):
-            return with_rule(field, "any_json")
         return with_rule(field, "number") if pa.types.is_floating(kind) else field
 
     return _mapped(schema, ruled)
@@ -161,7 +157,6 @@ def _is_plain(kind: pa.DataType) -> bool:
 # The first row that fits: what is sent, the column, and the rule that makes the one the other.
 FITTING: tuple[tuple[Test, Test, str], ...] = (
     (pa.types.is_string, _is_number, "number"),
-    (pa.types.is_string, _is_variant, "json"),
     (_is_plain, pa.types.is_string, "text"),
 )
 

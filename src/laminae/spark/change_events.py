@@ -78,8 +78,6 @@ def _is_unavailable(value: Expression, kind: spark.DataType) -> Expression | Non
             return value.is_one_of([UNAVAILABLE, json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))])
         case spark.BinaryType():
             return value.compared("=", _BYTES)
-        case spark.VariantType():
-            return _is(call("try_variant_get", value, literal("$"), literal("string")), UNAVAILABLE)
         case spark.MapType(keyType=spark.StringType()):
             return call("map_contains_key", value, literal(UNAVAILABLE))
         case spark.ArrayType(elementType=spark.StringType()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from laminae.codec.sent_values import UNAVAILABLE, has_rules, rule_of
+from laminae.codec.sent_values import has_rules, rule_of
 from laminae.schema.column import columns_of, dotted
 from laminae.schema.types import MAX_PRECISION
 from laminae.spark.expression import (
@@ -235,13 +235,6 @@ def _text(read: Expression, kind: pa.DataType, _: int) -> Expression:
     return read.cast("STRING")
 
 
-def _json(read: Expression, kind: pa.DataType, _: int) -> Expression:
-    # What stands for a value that was not sent is no JSON, and must not get lost.
-    return call(
-        "try_parse_json", cases([(read.compared("=", literal(UNAVAILABLE)), literal(f'"{UNAVAILABLE}"'))], read)
-    )
-
-
 def _any_date(read: Expression, kind: pa.DataType, _: int) -> Expression:
     return _by_looks(read, _days(read, kind, 0), _iso(read, kind, 0))
 
@@ -277,11 +270,6 @@ def _any_decimal(is_base64: bool) -> Conversion:
     return conversion
 
 
-def _any_json(read: Expression, kind: pa.DataType, _: int) -> Expression:
-    inside = _json(call("try_variant_get", read, literal("$"), literal("string")), kind, 0)
-    return cases([(call("is_variant_null", read), Expression("CAST(NULL AS VARIANT)")), (_is_text(read), inside)], read)
-
-
 def _is_text(read: Expression) -> Expression:
     return call("schema_of_variant", read).compared("=", literal("STRING"))
 
@@ -296,12 +284,10 @@ CONVERSIONS: dict[str, Conversion] = {
     "variable_decimal": _variable_decimal,
     "number": lambda read, kind, _: _number(read.cast("STRING"), kind),
     "text": _text,
-    "json": _json,
     "any_date": _any_date,
     **{f"any_timestamp_{unit}": _any_instant(unit) for unit in MICROS},
     **{f"any_time_{unit}": _any_clock(unit) for unit in MICROS},
     "any_decimal_base64": _any_decimal(is_base64=True),
     "any_decimal_text": _any_decimal(is_base64=False),
-    "any_json": _any_json,
 }
-VARIANTS: Sequence[str] = ("any_decimal_base64", "any_decimal_text", "any_json")
+VARIANTS: Sequence[str] = ("any_decimal_base64", "any_decimal_text")

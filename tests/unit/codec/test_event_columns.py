@@ -12,7 +12,6 @@ from laminae.codec.event_avro import event_columns_of_avro, event_text, has_path
 from laminae.codec.sent_values import as_sent, by_looks, fitted, has_rules, rule_of, with_rule, without_rules
 from laminae.errors import NoColumnForm
 from laminae.schema.avro import parse_avro
-from laminae.schema.types import VARIANT
 from tests.support.build import col
 from tests.support.debezium_events import connect_field as field
 
@@ -87,7 +86,6 @@ def test_default_of_a_column_is_none_of_what_is_read():
         (with_rule(col("a", pa.decimal128(9, 2)), "decimal:2"), pa.float64(), pa.decimal128(9, 2), ("decimal", 2)),
         (with_rule(col("a", pa.decimal128(9, 2)), "decimal:2"), pa.string(), pa.string(), ("decimal", 2)),
         (col("a", "string"), pa.decimal128(9, 2), pa.decimal128(9, 2), ("number", 0)),
-        (col("a", "string"), VARIANT, VARIANT, ("json", 0)),
         (col("a", "int"), pa.string(), pa.string(), ("text", 0)),
         (col("a", "int"), pa.decimal128(9, 2), pa.decimal128(9, 2), ("number", 0)),
         (with_rule(col("a", "double"), "number"), pa.string(), pa.string(), ("text", 0)),

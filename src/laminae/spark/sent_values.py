@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # In microseconds, far from where arithmetic on times would overflow: PostgreSQL's infinity lies beyond.
 LIMIT = 9 * 10**18
+# The days that PostgreSQL has: its infinities come as others.
+DAYS = (-2_440_588, 2_145_031_948)
 DAY_MICROS = 86_400_000_000
 MICROS = {"millis": 1000, "micros": 1, "nanos": -1000}
 """How many microseconds each unit has; below zero: how many of it a microsecond has."""
@@ -106,7 +108,8 @@ def _reason(node: Column) -> str:
 
 
 def _days(read: Expression, kind: pa.DataType, _: int) -> Expression:
-    return call("date_from_unix_date", read.try_cast("INT"))
+    number = read.try_cast("INT")
+    return when(number.is_between(*DAYS), call("date_from_unix_date", number))
 
 
 def _instant(unit: str) -> Conversion:

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from laminae.catalog.updates import SetSourceProblem
 from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost, PipelineFailed
 from laminae.spark.epoch import EpochRunner, Replayed
-from laminae.spark.lease import HeldLease, is_alive, take_lease
+from laminae.spark.lease import HeldLease, identity, is_alive, take_lease
 from laminae.spark.logs import open_log
 from laminae.spark.metrics import OnMetric, ProgressListener, listening
 from laminae.spark.offsets import refuse_divergence
@@ -59,7 +59,7 @@ class Pipeline:
     storage: Storage
     interval: str | None
     on_metric: OnMetric | None = None
-    _jvm: int | None = None
+    _jvm: str | None = None
     _listener: ProgressListener | None = None
     _lease: HeldLease = field(init=False)
     _runner: EpochRunner = field(init=False)
@@ -76,8 +76,9 @@ class Pipeline:
 
     def hold(self) -> Pipeline:
         """Take the lease and be ready, without starting any source."""
-        self._jvm = jvm_pid(self.spark)
-        self._lease = take_lease(self.catalog, self._jvm, now)
+        jvm = jvm_pid(self.spark)
+        self._jvm = None if jvm is None else identity(jvm)
+        self._lease = take_lease(self.catalog, jvm, now)
         self._runner = EpochRunner(self.catalog, self.engine, self.storage, self._lease.token, now, self.on_metric)
         self._advancer = Advancer(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
         self._ticker = Ticker(self.catalog, self.storage, self._runner.between_epochs, now, self._lease.token)
@@ -205,7 +206,8 @@ class Pipeline:
         """A JVM that was killed says nothing, and a call into it fails with words about sockets."""
         if self._jvm is None or is_alive(self._jvm):
             return None
-        return PipelineFailed(source="every source", problem=f"Spark's JVM, process {self._jvm}, has ended")
+        process = self._jvm.partition("@")[0]
+        return PipelineFailed(source="every source", problem=f"Spark's JVM, process {process}, has ended")
 
     @contextmanager
     def _telling_of_a_dead_jvm(self) -> Iterator[None]:

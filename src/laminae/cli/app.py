@@ -12,10 +12,10 @@ from rich.console import Console
 import laminae
 from laminae import ddl
 from laminae.cli.demo import run_demo
-from laminae.cli.doctor import findings
+from laminae.cli.doctor import findings, spark_connectors
 from laminae.cli.keeping import keeping, savepoints
 from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
-from laminae.cli.output import as_json, rows_of
+from laminae.cli.output import answer_alone, as_json, rows_of
 from laminae.cli.running import letters, running
 from laminae.cli.state import state
 from laminae.cli.watching import watching
@@ -112,9 +112,15 @@ app.add_typer(state, name="state")
 
 
 @app.command()
-def doctor(json: Json = False) -> None:
-    """Say what is installed, which Java and Spark, and what is missing for which connector."""
+def doctor(
+    spark: Annotated[bool, typer.Option(help="Start Spark to see which of its connectors load.")] = True,
+    json: Json = False,
+) -> None:
+    """Say what is installed, which Java and Spark, which connectors really load, and what is missing for which."""
     found = findings()
+    if spark and not any(f.is_required and f.advice for f in found):
+        with answer_alone(json), Console(stderr=True).status("starting Spark"):
+            found += spark_connectors()
     if json:
         typer.echo(as_json([{"part": f.part, "state": f.state, "advice": f.advice} for f in found]))
     else:

@@ -1,4 +1,4 @@
-"""What is installed and what is missing: packages by what needs them, Java, Spark, PostgreSQL client."""
+"""What is installed, what really loads, and what is missing: packages by what needs them, Java, Spark's connectors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JAVA_NEEDED = 17
 
@@ -24,27 +29,66 @@ class Finding:
     is_required: bool = False
 
 
-# Package, what needs it, and the extra that brings it (None: laminae itself does).
-PACKAGES: tuple[tuple[str, str, str | None], ...] = (
-    ("pyarrow", "schemas and batches", None),
-    ("pyspark", "pipelines", None),
-    ("duckdb", "queries on the catalog", None),
-    ("psycopg", "a catalog in PostgreSQL", "postgres"),
-    ("confluent-kafka", "connector kafka", "kafka"),
-    ("fastavro", "dead letters of format avro", "kafka"),
-    ("pyiceberg", "connector iceberg", "iceberg"),
-    ("deltalake", "connector delta", "delta"),
-    ("starlette", "the web console", "console"),
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package, the module of it that is used, what needs it, and the extra that brings it (None: laminae does)."""
+
+    name: str
+    module: str
+    need: str
+    extra: str | None = None
+
+
+PACKAGES = (
+    Package("pyarrow", "pyarrow", "schemas and batches"),
+    Package("pyspark", "pyspark", "pipelines"),
+    Package("duckdb", "duckdb", "queries on the catalog"),
+    Package("psycopg", "psycopg", "a catalog in PostgreSQL, and sinks with connector postgres", "postgres"),
+    Package("fastavro", "fastavro", "Kafka sinks and dead letters of format avro", "kafka"),
+    Package("pyiceberg", "pyiceberg.catalog.sql", "connector iceberg", "iceberg"),
+    Package("deltalake", "deltalake", "connector delta", "delta"),
+    Package("starlette", "starlette", "the web console", "console"),
 )
 
 
 def findings() -> tuple[Finding, ...]:
+    """What can be told without Spark."""
     return (
         Finding("laminae", _version("laminae") or "not installed"),
         Finding("Python", platform.python_version()),
         java(),
-        *(_package(*row) for row in PACKAGES),
+        *map(package, PACKAGES),
     )
+
+
+def spark_connectors() -> tuple[Finding, ...]:
+    """The same of a session that is started for it with the settings that Spark finds here, as `laminae run` is."""
+    from pyspark.errors import PySparkException
+
+    from laminae.spark.session import spark_session
+
+    try:
+        session = spark_session(".", (), {})
+    except PySparkException as problem:
+        advice = "Look at what it has printed: its settings (spark-defaults.conf), or its memory."
+        return (Finding("Spark", f"does not start: {problem}", advice, is_required=True),)
+    try:
+        return connectors(session)
+    finally:
+        session.stop()
+
+
+def connectors(spark: SparkSession) -> tuple[Finding, ...]:
+    """The connectors that a session needs on its class path, each looked up as Spark does it when it reads."""
+    from laminae.spark.kafka.jars import AVRO, KAFKA, is_loaded, remedy
+
+    needs = ((KAFKA, "connector kafka"), (AVRO, "format avro of connector kafka"))
+    found = []
+    for connector, need in needs:
+        coordinates, loads = connector.coordinates(spark.version), is_loaded(spark, connector)
+        advice = "" if loads else f"for {need}: {remedy([coordinates])}"
+        found.append(Finding(connector.artifact, "loads" if loads else "not on Spark's class path", advice))
+    return tuple(found)
 
 
 def java() -> Finding:
@@ -63,10 +107,19 @@ def java() -> Finding:
     return Finding("Java", number[1], "" if enough else advice, is_required=True)
 
 
-def _package(name: str, need: str, extra: str | None) -> Finding:
-    found = _version(name)
+def package(wanted: Package) -> Finding:
+    """Whether it is there, and whether it really loads: a library of the system below it may be missing."""
+    name, extra = wanted.name, wanted.extra
     install = f"pip install 'laminae[{extra}]'" if extra else "pip install --force-reinstall laminae"
-    return Finding(name, found or "not installed", "" if found else f"for {need}: {install}", extra is None)
+    advice, is_required = f"for {wanted.need}: {install}", extra is None
+    found = _version(name)
+    if found is None:
+        return Finding(name, "not installed", advice, is_required)
+    try:
+        import_module(wanted.module)
+    except ImportError as problem:
+        return Finding(name, f"{found} does not load: {problem}", advice, is_required)
+    return Finding(name, found, is_required=is_required)
 
 
 def _version(name: str) -> str | None:

@@ -154,10 +154,19 @@ def test_what_a_console_sink_shows_is_kept_out_of_the_json(orders, monkeypatch, 
 
 
 def test_doctor_says_which_java_and_what_is_missing(run):
-    code, out, _ = run("doctor", "--json")
+    code, out, _ = run("doctor", "--no-spark", "--json")
     found = {row["part"]: row for row in json.loads(out)}
     assert {"laminae", "Python", "Java", "pyspark", "psycopg", "pyiceberg"} <= found.keys()
     assert code in (0, 1)
+
+
+def test_doctor_starts_spark_where_it_can_and_says_what_it_lacks(run, monkeypatch):
+    monkeypatch.setattr(doctor, "java", lambda: doctor.Finding("Java", "17"))
+    finding = doctor.Finding("spark-avro", "not on Spark's class path", "for format avro: org.apache.spark:spark-avro")
+    monkeypatch.setattr("laminae.cli.app.spark_connectors", lambda: (finding,))
+    code, out, _ = run("doctor", "--json")
+    assert json.loads(out)[-1] == {"part": "spark-avro", "state": finding.state, "advice": finding.advice}
+    assert code == 0
 
 
 def test_doctor_advises_what_to_install(monkeypatch, tmp_path):
@@ -165,7 +174,16 @@ def test_doctor_advises_what_to_install(monkeypatch, tmp_path):
     finding = doctor.java()
     assert finding.state == "not found"
     assert "openjdk-17" in finding.advice
-    assert "laminae[kafka]" in doctor._package("no-such-package", "connector kafka", "kafka").advice
+    missing = doctor.package(doctor.Package("no-such-package", "no_such_module", "connector kafka", "kafka"))
+    assert (missing.state, missing.is_required) == ("not installed", False)
+    assert "laminae[kafka]" in missing.advice
+
+
+def test_doctor_tells_a_package_that_is_there_from_one_that_loads():
+    broken = doctor.package(doctor.Package("pyarrow", "pyarrow.no_such_part", "schemas"))
+    assert "does not load: No module named 'pyarrow.no_such_part'" in broken.state
+    assert "pip install" in broken.advice
+    assert doctor.package(doctor.Package("pyarrow", "pyarrow", "schemas")).advice == ""
 
 
 def test_demo_without_java_says_what_to_install(run, monkeypatch, tmp_path):

@@ -14,6 +14,8 @@ from pyspark.errors import PySparkException
 from laminae.errors import NotAvailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 # Spark 4 is built for this Scala alone.
@@ -22,17 +24,29 @@ SCALA = "2.13"
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One that is not part of Spark itself: the name it is looked up by, and its artifact."""
+    """One that is not part of Spark itself: the name it is looked up by, and its artifact.
+
+    `needs` are classes of libraries that it loads only when it reads: a jar alone brings none of them.
+    """
 
     name: str
     artifact: str
+    needs: tuple[str, ...] = ()
 
     def coordinates(self, version: str) -> str:
         """As `spark.jars.packages` takes them, for this version of Spark."""
         return f"org.apache.spark:{self.artifact}_{SCALA}:{version}"
 
 
-KAFKA = Connector("kafka", "spark-sql-kafka-0-10")
+KAFKA = Connector(
+    "kafka",
+    "spark-sql-kafka-0-10",
+    (
+        "org.apache.kafka.clients.consumer.KafkaConsumer",
+        "org.apache.spark.kafka010.KafkaConfigUpdater",
+        "org.apache.commons.pool2.impl.GenericKeyedObjectPool",
+    ),
+)
 AVRO = Connector("avro", "spark-avro")
 
 
@@ -43,9 +57,16 @@ def require(spark: SparkSession, owner: str, *connectors: Connector) -> None:
         raise NotAvailable(
             feature=f"What {owner} needs",
             problem=f"Spark {spark.version} has no {' and no '.join(missing)} on its class path",
-            advice=f"Start it with connect(config={{'spark.jars.packages': '{','.join(missing)}'}}), or give the "
-            "files with connect(jars=[...]); a session of your own needs the same setting.",
+            advice=remedy(missing),
         )
+
+
+def remedy(coordinates: Sequence[str]) -> str:
+    """How a session gets what it lacks."""
+    return (
+        f"Start it with connect(config={{'spark.jars.packages': '{','.join(coordinates)}'}}), or give the "
+        "files with connect(jars=[...]); a session of your own needs the same setting."
+    )
 
 
 def is_loaded(spark: SparkSession, connector: Connector) -> bool:
@@ -60,4 +81,4 @@ def is_loaded(spark: SparkSession, connector: Connector) -> bool:
     except (PySparkException, Py4JError):
         # Not found, or found without a library that it needs: neither can be used.
         return False
-    return True
+    return all(jvm.org.apache.spark.util.Utils.classIsLoadable(name) for name in connector.needs)

@@ -110,6 +110,7 @@ SOURCE_OPTIONS: dict[str, OptionRow] = {
     "registry": OptionRow(TEXT, None, "Address of the schema registry"),
     "subject": OptionRow(TEXT, None, "Registry subject; as subject_strategy makes it otherwise"),
     "subject_strategy": OptionRow(tuple(SubjectStrategy), "TopicName", "How producers name subjects; <topic>-value"),
+    "registry_poll": OptionRow(DURATION, None, "How often the registry is asked for a schema that no record has yet"),
     "table": OptionRow(TEXT, None, "Iceberg table, as namespace.table"),
     "catalog": OptionRow(TEXT, None, "Name of the Iceberg catalog; its properties are options behind catalog."),
 }

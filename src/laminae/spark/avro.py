@@ -74,7 +74,7 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     readings: list[_Reading | _Event] = [
         make(writer, column(PARSED.format(place))) for place, writer in enumerate(writers) if writer.refusal is None
     ]
-    framed = Columns(spark).add(STAR).add(call("substring", VALUE, literal(1), literal(HEADER.size)), "_frame")
+    framed = Columns(spark).add(STAR).add(frame_of(), "_frame")
     parsed = Columns(spark).add(STAR)
     for reading in readings:
         parsed.add(reading.parse(), reading.parsed.sql.strip("`"))
@@ -88,7 +88,7 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
     last = Columns(spark)
     for name in RAW_COLUMNS:
         # The id is the record's stamp.
-        last.add(column(name) if name != "version" else when(_is_framed(), SCHEMA_ID.try_cast("INT")), name)
+        last.add(column(name) if name != "version" else framed_id(), name)
     row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
     last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
     if table.event_order is not None:
@@ -125,8 +125,7 @@ class _Reading:
 
     def broken(self) -> Expression:
         ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
-        reason = REASONS["bytes"].format(id=self.writer.schema_id)
-        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(reason))
+        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(unreadable(self.writer)))
 
     def row(self) -> Expression:
         return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
@@ -208,11 +207,26 @@ class _Event:
         return declared(field.type, schema, read)
 
 
+def unreadable(writer: WriterRecord) -> str:
+    """The reason of a record that Spark's reader cannot read with this schema."""
+    return REASONS["bytes"].format(id=writer.schema_id)
+
+
 def framed_schema(text: str) -> str:
     """A record around the writer's, written as the writer's is: NULL in it is a failure and no NULL of the writer's."""
     end = {"type": "fixed", "name": "laminae_end", "size": len(END)}
     fields = [{"name": ROW_FIELD, "type": json.loads(text)}, {"name": END_FIELD, "type": end}]
     return json.dumps({"type": "record", "name": "laminae_framed", "fields": fields}, separators=(",", ":"))
+
+
+def frame_of() -> Expression:
+    """The first bytes of a record, which are looked at under the name of FRAME."""
+    return call("substring", VALUE, literal(1), literal(HEADER.size))
+
+
+def framed_id() -> Expression:
+    """The schema id of a record, NULL where it has no frame."""
+    return when(_is_framed(), SCHEMA_ID.try_cast("INT"))
 
 
 def _fields(schema: AvroSchema) -> tuple[AvroField, ...]:
@@ -226,7 +240,8 @@ def _is_of(writer: WriterRecord) -> Expression:
 
 def _is_framed() -> Expression:
     is_whole = call("length", FRAME).compared("=", HEADER.size)
-    return is_whole & _begins(MAGIC)
+    # Ids are not below 0.
+    return is_whole & _begins(MAGIC) & call("substring", FRAME, literal(2), literal(1)).compared("<", _bytes(b"\x80"))
 
 
 def _begins(magic: int) -> Expression:

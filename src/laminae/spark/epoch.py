@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -21,16 +22,21 @@ from laminae.engine import faults
 from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
 from laminae.engine.heads import brings_schemas, has_writers
-from laminae.engine.options import option
+from laminae.engine.options import is_framed, option
+from laminae.engine.subjects import latest
 from laminae.engine.view_order import connected
+from laminae.engine.writers import Writers
 from laminae.errors import CheckpointDiverged, ConcurrentChange, DeadLetterLimit, RecordRefused
+from laminae.spark.avro_letters import with_exact_reasons
 from laminae.spark.contract import ERROR, RAW_COLUMNS, VERSION, Decoded, LogRange, QuickRows
 from laminae.spark.epoch_rows import EpochRows, Written
 from laminae.spark.evolving import Evolving
 from laminae.spark.instants import microseconds_of
 from laminae.spark.logs import open_log
+from laminae.spark.logs.numbered import NumberedLog
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
+from laminae.spark.schema_ids import SchemaIds, count_of
 from laminae.spark.tables import dead_letter_records
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
@@ -83,6 +89,7 @@ class EpochRunner:
     _locks: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _closed: set[int] = field(default_factory=set)
     _plans: Plans = field(default_factory=Plans)
+    _schema_ids: SchemaIds = field(default_factory=SchemaIds)
     _memories: defaultdict[int, SourceMemory] = field(default_factory=lambda: defaultdict(SourceMemory))
 
     def __post_init__(self) -> None:
@@ -175,6 +182,7 @@ class EpochRunner:
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
+            is_spoiled = False
             for way in () if views.judges else memory.ways(batch_id):
                 quick = self._quick(spark, log, span, plan, way, views.fits)
                 if quick is not None:
@@ -182,6 +190,11 @@ class EpochRunner:
                     if not written.has_errors:
                         return self._commit(plan, None, written)
                     memory.look_closer(batch_id, than=way)
+                    is_spoiled = True
+            if is_spoiled and rounds_left and self._meets_ids(spark, memory, plan, log, span):
+                faults.reach("schema evolved")
+                source = self.engine.source(source.name)
+                continue
             decoded = log.decoded(spark, span, plan.table)
             decoded = replace(decoded, records=views.judged(decoded.records))
             written = writing.closely(plan, decoded.records, views)
@@ -204,13 +217,31 @@ class EpochRunner:
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""
-        if changelog_of(source.options) != APPEND:
+        memory = self._memories[source.id]
+        # What schema ids stand for is read again by an epoch that has met one, and is planning itself.
+        if changelog_of(source.options) != APPEND or (is_framed(source.options) and memory.writers is None):
             return
         log = open_log(source, str(self.storage.home))
         last = self.catalog.last_batch(source.id)
         first = log.item(log.initial() if last is None else last.end_offsets)
-        table = self._memories[source.id].ahead(source, self.catalog.versions(source.id), range(first, first + 1))
+        table = memory.ahead(source, self.catalog.versions(source.id), range(first, first + 1))
         log.make_ready(spark, table, None if last is None else LogRange(last.start_offsets, last.end_offsets))
+
+    def follow_subject(self, spark: SparkSession, source: SourceRecord) -> None:
+        """Take the newest schema of a source's subject as the first record that has it would be taken."""
+        found = latest(source.options, source.name)
+        with self.between_epochs(source.id):
+            present = self.catalog.source(source.name)
+            if present is None or present.id != source.id:
+                return
+            memory = self._memories[source.id]
+            if all(writer.schema_id != found.schema_id for writer in self.catalog.writers(source.id)):
+                Writers(self.catalog, self.engine, self.lease_token).meet(source.name, found.schema_id)
+                present = self.engine.source(source.name)
+                memory.meet_writer(present, found.schema_id)
+                memory.learn(present, self.catalog.versions)
+                memory.learn_writers(present, self.catalog.writers)
+                self.make_ready(spark, present)
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
@@ -258,10 +289,23 @@ class EpochRunner:
     def _learns(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded, evolving: Evolving) -> bool:
         """Whether something is known by now, or in force, that was not when the epoch was planned."""
         if plan.table.writers is not None:
-            return self.writers.meet(memory, plan, decoded)
+            return self.writers.meet_in(memory, plan.source, decoded)
         if brings_schemas(plan.source.options) and self.writers.meet_heads(memory, plan, decoded):
             return True
         return self._meets_versions(memory, plan, decoded) or evolving.evolve(plan, decoded)
+
+    def _meets_ids(
+        self, spark: SparkSession, memory: SourceMemory, plan: EpochPlan, log: SourceLog, span: LogRange
+    ) -> bool:
+        """Whether records came too quickly only because nobody knew their schema ids, which are known by now.
+
+        It is asked of their first bytes: to decode them with what is known would take as long as the epoch itself.
+        """
+        if plan.table.writers is None or not isinstance(log, NumberedLog):
+            return False
+        read = partial(log.read, spark, span)
+        strangers = self._schema_ids.found(spark, read) - {writer.schema_id for writer in plan.table.writers}
+        return self.writers.meet(memory, plan.source, strangers, lambda: count_of(read, strangers))
 
     def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether records were refused only because the table lacks their versions: then the epoch runs again."""
@@ -304,6 +348,7 @@ class EpochRunner:
         """A second, small job, only for epochs that have some."""
         source = plan.source
         refused = decoded.where(F.col(ERROR).isNotNull()).select(*RAW_COLUMNS, F.col(ERROR).alias("reason"))
+        refused = with_exact_reasons(refused, plan.table)
         if option(source.options, "on_error") == "fail":
             first = refused.select("reason", "partition", "offset").first()
             where = f"{first['partition']} at {first['offset']}" if first else "the epoch"

@@ -22,6 +22,7 @@ from laminae.spark.logs import open_log
 from laminae.spark.metrics import OnMetric, ProgressListener, listening
 from laminae.spark.offsets import refuse_divergence
 from laminae.spark.outlets import Outlets
+from laminae.spark.polling import Polling
 from laminae.spark.running import SourceStatus, SourceStream
 from laminae.spark.views.advance import Advancer
 from laminae.spark.views.ticks import Ticker
@@ -66,6 +67,7 @@ class Pipeline:
     _outlets: Outlets = field(init=False)
     _advancer: Advancer = field(init=False)
     _ticker: Ticker = field(init=False)
+    _polling: Polling = field(default_factory=Polling)
     _streams: dict[int, SourceStream] = field(default_factory=dict)
     _problem: LaminaeError | None = None
     _told: dict[int, str | None] = field(default_factory=dict)
@@ -255,6 +257,7 @@ class Pipeline:
             if self.interval is not None and stream.is_due(now()):
                 self._launch(stream)
         self._release_held()
+        self._follow_subjects()
         self._ticker.pump(self.spark)
         self._outlets.pump(self.spark)
         self._tell_problems()
@@ -269,6 +272,21 @@ class Pipeline:
             if self._runner.writers.can_release(source):
                 self._runner.replay(self.spark, source.name)
             stream.held = self._runner.writers.problem(source.id)
+
+    def _follow_subjects(self) -> None:
+        """Ask registries for newer schemas where a source wants it. What comes of it never stops a source."""
+        for source in self.catalog.sources():
+            stream = self._streams.get(source.id)
+            if stream is None or not stream.is_active or not self._polling.is_due(source):
+                continue
+            try:
+                self._runner.follow_subject(self.spark, source)
+            except (CatalogUnavailable, LeaseLost):
+                raise
+            except LaminaeError as problem:
+                stream.unasked = problem
+            else:
+                stream.unasked = None
 
     def _tell_problems(self) -> None:
         """Write down what keeps a source from running, and that nothing does any more, for whoever asks the catalog."""

@@ -43,7 +43,7 @@ class SourceStream:
     """`problem` is what keeps it from running, in our words. A source that cannot be read is tried again at `due`.
 
     `planned` is the schema version that its epochs are planned for already. `held` is why some of its records wait
-    while the others go on.
+    while the others go on, `unasked` why its registry could not be asked for a newer schema: it goes on without.
     """
 
     source: SourceRecord
@@ -55,6 +55,7 @@ class SourceStream:
     wait: timedelta = FIRST_WAIT
     well_since: datetime | None = None
     held: LaminaeError | None = None
+    unasked: LaminaeError | None = None
 
     @property
     def is_active(self) -> bool:
@@ -113,7 +114,7 @@ class SourceStream:
 
     def problem_now(self) -> str | None:
         """What keeps it from running or from reading, as text."""
-        found = self.failure() or (self._waits_for() if self.is_active else None)
+        found = self.failure() or (self._waits_for() if self.is_active else None) or self.unasked
         return None if found is None else str(found)
 
     def status(self, source: SourceRecord, totals: EpochTotals) -> SourceStatus:
@@ -122,7 +123,7 @@ class SourceStream:
         waits_for = self._waits_for() if failure is None and self.is_active else None
         state = "failed" if failure else "waiting" if waits_for else "running" if self.is_active else "ended"
         run_id = None if self.query is None else str(self.query.runId)
-        problem = failure or waits_for
+        problem = failure or waits_for or self.unasked
         return SourceStatus(
             source.name, state, source.version, *totals, run_id, None if problem is None else str(problem)
         )

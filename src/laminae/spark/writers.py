@@ -27,7 +27,7 @@ from laminae.spark.contract import UNKNOWN
 from laminae.spark.envelopes import UNTOLD, head_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -71,16 +71,17 @@ class WriterMeeting:
     lease_token: int
     _holdings: dict[int, Holding] = field(default_factory=dict)
 
-    def meet(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
-        """Whether ids were bound that the epoch was not planned with: then it runs again."""
-        counted = decoded.records.where(F.col(UNKNOWN)).groupBy("version").count().collect()
-        strangers = {row["version"]: row["count"] for row in counted}
+    def meet(self, memory: SourceMemory, source: SourceRecord, ids: Iterable[int], count: Callable[[], int]) -> bool:
+        """Whether ids were bound that the epoch was not planned with: then it runs again.
+
+        `count` says how many of its records have these ids, for where they must be held.
+        """
         writers, learned = Writers(self.catalog, self.engine, self.lease_token), False
         away: RegistryUnavailable | None = None
-        for schema_id in sorted(strangers):
+        for schema_id in sorted(ids):
             faults.reach("schema id met")
             try:
-                self._bind(writers, plan.source, schema_id)
+                self._bind(writers, source, schema_id)
             except ConcurrentChange:
                 # Somebody changed the schema while the epoch ran: look at the records once more with that.
                 learned = True
@@ -88,12 +89,18 @@ class WriterMeeting:
             except RegistryUnavailable as problem:
                 away = problem
                 continue
-            self._holding(plan.source).problem = None
-            memory.meet_writer(self.engine.source(plan.source.name), schema_id)
+            self._holding(source).problem = None
+            memory.meet_writer(self.engine.source(source.name), schema_id)
             learned = True
         if away is not None and not learned:
-            self._hold(plan.source, sum(strangers.values()), away)
+            self._hold(source, count(), away)
         return learned
+
+    def meet_in(self, memory: SourceMemory, source: SourceRecord, decoded: Decoded) -> bool:
+        """The same for the ids that decoded records have and nobody knows."""
+        counted = decoded.records.where(F.col(UNKNOWN)).groupBy("version").count().collect()
+        strangers = {row["version"]: row["count"] for row in counted}
+        return self.meet(memory, source, strangers, lambda: sum(strangers.values()))
 
     def meet_heads(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
         """The same for schemas that messages bring along: they need no registry."""

@@ -15,12 +15,14 @@ from tests.support.avro_records import Written, framed, record_schema, register
 from tests.support.crashing import EpochCrashError, crash_at
 from tests.support.registry_double import avro_field as field
 from tests.support.topics import Topic, new_topic
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     import laminae as lm
 
 pytestmark = [pytest.mark.services, pytest.mark.usefixtures("connector_jars")]
 
+WAIT_SECONDS = 120.0
 ID, AMOUNT = field("id"), field("amount", "int")
 NOTE = field("note", ["null", "string"], default=None)
 
@@ -166,6 +168,46 @@ def test_other_kinds_of_schemas_and_unframed_records_are_dead_letters(
     for (reason,), told in zip(found, expected, strict=True):
         assert told in reason
     assert db.sql("SELECT id FROM orders").fetchall() == [(5,)]
+
+
+def test_bytes_that_are_no_record_say_where_reading_ended(
+    db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str
+) -> None:
+    schema = register(registry, f"{topic.name}-value", ID, AMOUNT, NOTE)
+    create(db, topic, registry_address)
+    (good,) = schema.records([{"id": 1, "amount": 10, "note": "words"}])
+    topic.send([good, good[:-2], good + b"more", good[:-1] + b"\xff"])
+    db.run()
+    found = db.sql("SELECT reason, version FROM laminar_catalog.dead_letters ORDER BY offset").fetchall()
+    told = f"its bytes are no record of schema id {schema.schema_id}: "
+    assert found == [
+        (f"{told}field note, from byte 2 of the record on: the bytes end within it", schema.schema_id),
+        (f"{told}4 bytes follow the record", schema.schema_id),
+        (f"{told}field note, from byte 2 of the record on: it holds text that is not UTF-8", schema.schema_id),
+    ]
+    assert db.sql("SELECT id FROM orders").fetchall() == [(1,)]
+
+
+def test_a_schema_is_followed_before_any_record_has_it(
+    db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str
+) -> None:
+    subject = f"{topic.name}-value"
+    first = register(registry, subject, ID, AMOUNT)
+    create(db, topic, registry_address, registry_poll="100 milliseconds")
+    topic.send(first.records([{"id": 1, "amount": 1}]))
+    pipeline = db.start("100 milliseconds")
+    try:
+        pipeline.process_all_available()
+        second = register(registry, subject, ID, AMOUNT, NOTE)
+        until(lambda: db.version("orders") == 2, WAIT_SECONDS, "the new schema is taken")
+        topic.send([*second.records([{"id": 2, "amount": 2, "note": "two"}]), *first.records([{"id": 3, "amount": 3}])])
+        pipeline.process_all_available()
+        (status,) = pipeline.status()
+        assert (status.state, status.rows, status.problem) == ("running", 3, None)
+    finally:
+        pipeline.stop()
+    assert db.sql("SELECT id, note FROM orders ORDER BY id").fetchall() == [(1, None), (2, "two"), (3, None)]
+    assert [(row.trigger, row.schema_id) for row in db.history("orders")[2:]] == [("Registry", second.schema_id)]
 
 
 @pytest.mark.parametrize("point", [*faults.WRITER_POINTS, "schema evolved", "epoch committed"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,18 @@ import pytest
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import subjects
 from laminae.engine.engine import Engine
+from laminae.engine.epochs import SourceMemory
 from laminae.errors import RegistryUnavailable
 from laminae.registry import RegistryClient, RegistrySettings, Retry
 from laminae.spark.avro import HELD
+from laminae.spark.lease import take_lease
 from laminae.spark.storage import Storage
 from laminae.spark.writers import WriterMeeting
 from tests.support.catalogs import NOON, create, live
 from tests.support.registry_double import Registry, avro_field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from laminae.catalog import Catalog
@@ -54,6 +58,15 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     monkeypatch.setattr(subjects, "client_of", lambda options, owner: client)
     monkeypatch.setattr("laminae.spark.writers.PAUSE_SECONDS", 0.0)
     return made
+
+
+@contextmanager
+def lease(catalog: Catalog) -> Iterator[int]:
+    held = take_lease(catalog, None, lambda: NOON)
+    try:
+        yield held.token
+    finally:
+        held.release()
 
 
 def set_aside(catalog: Catalog, source: SourceRecord, place: Path, reasons: list[str]) -> None:
@@ -107,6 +120,30 @@ def test_what_is_held_is_released_when_the_registry_answers(
     registry.is_away = False
     assert meeting.can_release(source)
     assert meeting.problem(source.id) is None
+
+
+def test_ids_that_are_met_are_bound_and_the_epoch_runs_again(
+    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry
+) -> None:
+    memory, schema_id = SourceMemory(), registry.put("orders-value", avro_field("id"))
+    with lease(catalog) as token:
+        assert replace(meeting, lease_token=token).meet(memory, source, [schema_id], lambda: 1)
+    assert [writer.schema_id for writer in catalog.writers(source.id)] == [schema_id]
+    assert memory.recent == (schema_id,)
+
+
+def test_records_of_ids_that_cannot_be_asked_about_are_counted_and_held(
+    source: SourceRecord, meeting: WriterMeeting, registry: Registry
+) -> None:
+    registry.is_away = True
+    assert not meeting.meet(SourceMemory(), source, [7], lambda: 5)
+    assert meeting.problem(source.id) is not None
+    with pytest.raises(RegistryUnavailable):
+        meeting.meet(SourceMemory(), source, [7], lambda: 6)
+
+
+def test_nothing_is_learned_where_every_id_is_known(source: SourceRecord, meeting: WriterMeeting) -> None:
+    assert not meeting.meet(SourceMemory(), source, [], lambda: 0)
 
 
 def test_another_driver_finds_what_is_held(

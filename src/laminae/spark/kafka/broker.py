@@ -24,6 +24,7 @@ from laminae.spark.logs.head import LogDirectory
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from laminae.catalog.model import Options
     from laminae.spark.kafka.slices import Offsets
 
 PACKAGE = "org.apache.spark.sql.kafka010"
@@ -69,7 +70,7 @@ class SparkBroker:
 
     def close(self) -> None:
         with self._lock:
-            if self._stream is not None and self._gateway is _gateway():
+            if self._stream is not None and self._gateway is gateway():
                 self._stream.stop()
             self._stream = None
 
@@ -84,12 +85,12 @@ class SparkBroker:
                 if told is None:
                     raise
                 raise SourceUnavailable(
-                    source=self._source, location=f"Kafka at {servers(_options(self.settings))}", problem=masked(told)
+                    source=self._source, location=f"Kafka at {servers(of_client(self.settings))}", problem=masked(told)
                 ) from None
 
     def _opened(self) -> Any:
-        if self._stream is None or self._gateway is not _gateway():
-            self._stream, self._gateway = self._made(), _gateway()
+        if self._stream is None or self._gateway is not gateway():
+            self._stream, self._gateway = self._made(), gateway()
         return self._stream
 
     def _made(self) -> Any:
@@ -99,26 +100,24 @@ class SparkBroker:
             require(spark, f"source {self._source}", KAFKA)
             # The stream writes down where it begins with the session of its thread, and a thread of py4j has none.
             jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(getattr(spark, "_jsparkSession"))  # noqa: B009
-        given = {**PATIENCE, **self._given()}
-        options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(given)
-        table = getattr(jvm, f"{PACKAGE}.KafkaSourceProvider")().getTable(options)
+        scan = opened_scan(jvm, {**PATIENCE, **self._given()})
         # Where it writes down its beginning, which the first slice keeps as well.
-        return table.newScanBuilder(options).build().toMicroBatchStream(f"{self.settings['directory']}/beginning")
+        return scan.toMicroBatchStream(f"{self.settings['directory']}/beginning")
 
     def _given(self) -> dict[str, str]:
         return {
-            **client_settings(_options(self.settings), self._source),
+            **client_settings(of_client(self.settings), self._source),
             **topics(self.settings, self._source),
             **beginning(self.settings.get("start", EARLIEST), self._source),
         }
 
     def _jvm(self) -> Any:
-        gateway = _gateway()
-        if gateway is None:
+        known = gateway()
+        if known is None:
             raise NotAvailable(
                 feature=f"Asking Kafka about {self._source}", problem="Spark does not run", advice="Start it first."
             )
-        return gateway.jvm
+        return known.jvm
 
 
 def topics(settings: Mapping[str, str], owner: str) -> dict[str, str]:
@@ -167,11 +166,20 @@ def slice_list(settings: Mapping[str, str]) -> SliceList:
     return SliceList(directory, broker_of(settings), None if limit is None else int(limit))
 
 
-def _options(settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def opened_scan(jvm: Any, options: Mapping[str, str]) -> Any:
+    """A scan of Spark's Kafka connector, without looking the connector up by its name."""
+    given = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(dict(options))
+    table = getattr(jvm, f"{PACKAGE}.KafkaSourceProvider")().getTable(given)
+    return table.newScanBuilder(given).build()
+
+
+def of_client(settings: Mapping[str, str]) -> Options:
+    """Those settings of a log that are for Kafka's client."""
     return tuple((name, value) for name, value in settings.items() if name.startswith(PREFIX))
 
 
-def _gateway() -> Any:
+def gateway() -> Any:
+    """The way into the JVM; another one when Spark was started anew."""
     return SparkContext._gateway
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from laminae.errors import SourceTruncated
 from laminae.spark.change_events import MOVES
+from laminae.spark.columns import Columns, select
 from laminae.spark.contract import RAW_COLUMNS
 from laminae.spark.expression import Expression, call, cases, column, each, literal
 from laminae.spark.json_records import json_records
 from laminae.spark.kafka.broker import broker_of, slice_list
-from laminae.spark.kafka.jars import KAFKA, require
-from laminae.spark.kafka.settings import PREFIX, client_settings
-from laminae.spark.kafka.slices import Span, merged, nested
+from laminae.spark.kafka.records import records_of
+from laminae.spark.kafka.slices import Span, merged
 from laminae.spark.logs.head import offset_text
 from laminae.spark.logs.numbered import NumberedLog, no_records
 from laminae.spark.logs.stream import LogOffsets
@@ -78,7 +77,6 @@ class KafkaLog(NumberedLog):
         spans = {place: span for place, span in self._spans(slices).items() if span.end > span.start}
         if not spans:
             return no_records(spark)
-        require(spark, f"source {self._directory.source}", KAFKA)
         raw = {
             "key": column("key"),
             "value": column("value"),
@@ -92,22 +90,12 @@ class KafkaLog(NumberedLog):
             ),
         }
         has_headers = MOVES in columns or "version_header" in self._settings
-        found = spark.read.format("kafka").options(**self._reading(spans, has_headers)).load()
-        return found.select(*(raw[name].column.alias(name) for name in raw if name in columns))
-
-    def _reading(self, spans: dict[Place, Span], has_headers: bool) -> dict[str, str]:
-        partitions: dict[str, list[int]] = {}
-        for place in sorted(spans):
-            partitions.setdefault(place.topic, []).append(place.partition)
-        given = tuple((name, value) for name, value in self._settings.items() if name.startswith(PREFIX))
-        return {
-            **client_settings(given, self._directory.source),
-            "assign": json.dumps(partitions),
-            "startingOffsets": json.dumps(nested({place: span.start for place, span in spans.items()})),
-            "endingOffsets": json.dumps(nested({place: span.end for place, span in spans.items()})),
-            "includeHeaders": str(has_headers).lower(),
-            "failOnDataLoss": str(not self._skips).lower(),
-        }
+        found = records_of(self._settings).frame(spark, spans, self._skips, has_headers)
+        wanted = Columns(spark)
+        for name, value in raw.items():
+            if name in columns:
+                wanted.add(value, name)
+        return select(found, wanted)
 
     @property
     def _skips(self) -> bool:
@@ -129,7 +117,7 @@ class KafkaLog(NumberedLog):
                     "ALTER SOURCE ... SET (on_data_loss = 'skip').",
                 )
             if is_lost:
-                spans[place] = Span(min(max(left, span.start), span.end), span.end)
+                spans[place] = Span(min(max(left, span.start), span.end), span.end, span.is_anew)
         return spans
 
     def _version(self) -> Expression:

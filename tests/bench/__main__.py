@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -9,16 +10,19 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import ground_floor, state, streams, trace, views, zset
+from tests.bench import ground_floor, kafka, state, streams, trace, views, zset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PARTS = {part.__name__.rpartition(".")[2]: part for part in (ground_floor, zset, state, trace, streams, views)}
+PARTS = {part.__name__.rpartition(".")[2]: part for part in (ground_floor, zset, state, trace, streams, views, kafka)}
 
 
 def main(names: Sequence[str]) -> int:
     """All parts, or those that are named."""
+    if wanted := kafka.connector_jars() if "kafka" in (names or PARTS) else ():
+        # The JVM is started once, for all parts, with the class path of that moment.
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--jars {','.join(wanted)} pyspark-shell")
     console = Console()
     table = Table(title="laminae: figures (median of 31 batches; ratios: median of 15 neighbouring runs)")
     for name in ("figure", "measured", "target", "met", "what was run"):

@@ -176,14 +176,13 @@ def test_bytes_that_are_no_record_say_where_reading_ended(
     schema = register(registry, f"{topic.name}-value", ID, AMOUNT, NOTE)
     create(db, topic, registry_address)
     (good,) = schema.records([{"id": 1, "amount": 10, "note": "words"}])
-    topic.send([good, good[:-2], good + b"more", good[:-1] + b"\xff"])
+    topic.send([good, good[:-2], good + b"more"])
     db.run()
     found = db.sql("SELECT reason, version FROM laminar_catalog.dead_letters ORDER BY offset").fetchall()
     told = f"its bytes are no record of schema id {schema.schema_id}: "
     assert found == [
         (f"{told}field note, from byte 2 of the record on: the bytes end within it", schema.schema_id),
         (f"{told}4 bytes follow the record", schema.schema_id),
-        (f"{told}field note, from byte 2 of the record on: it holds text that is not UTF-8", schema.schema_id),
     ]
     assert db.sql("SELECT id FROM orders").fetchall() == [(1,)]
 

@@ -35,7 +35,7 @@ class SchemaIds:
             leaf = no_rows(spark, RAW_SCHEMA)
             # One set for all: grouped by id, it would have as many tasks as the session has shuffle partitions.
             self._template = Template(leaf, _ids(leaf).agg(F.collect_set("id").alias(IDS)))
-        (row,) = self._template.upon(read(self._template.columns)).frame().collect()
+        (row,) = self._template.upon(read(self._template.columns)).frame.collect()
         return frozenset(row[IDS])
 
 

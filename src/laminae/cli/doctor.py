@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from laminae.errors import NotAvailable
 
 JAVA_NEEDED = 17
 
@@ -62,33 +60,19 @@ def findings() -> tuple[Finding, ...]:
 
 
 def spark_connectors() -> tuple[Finding, ...]:
-    """The same of a session that is started for it with the settings that Spark finds here, as `laminae run` is."""
-    from pyspark.errors import PySparkException
-
-    from laminae.spark.session import spark_session
+    """The connectors that Spark needs on its class path. It is started for that."""
+    from laminae.spark.connectors import look_anew
 
     try:
-        session = spark_session(".", (), {})
-    except PySparkException as problem:
-        advice = "Look at what it has printed: its settings (spark-defaults.conf), or its memory."
-        return (Finding("Spark", f"does not start: {problem}", advice, is_required=True),)
-    try:
-        return connectors(session)
-    finally:
-        session.stop()
-
-
-def connectors(spark: SparkSession) -> tuple[Finding, ...]:
-    """The connectors that a session needs on its class path, each looked up as Spark does it when it reads."""
-    from laminae.spark.kafka.jars import AVRO, KAFKA, is_loaded, remedy
-
-    needs = ((KAFKA, "connector kafka"), (AVRO, "format avro of connector kafka"))
-    found = []
-    for connector, need in needs:
-        coordinates, loads = connector.coordinates(spark.version), is_loaded(spark, connector)
-        advice = "" if loads else f"for {need}: {remedy([coordinates])}"
-        found.append(Finding(connector.artifact, "loads" if loads else "not on Spark's class path", advice))
-    return tuple(found)
+        found = look_anew()
+    except NotAvailable as problem:
+        return (Finding("Spark", problem.message, problem.remedy, is_required=True),)
+    return tuple(
+        Finding(each.artifact, "not on Spark's class path", f"for {each.need}: {each.advice}")
+        if each.advice
+        else Finding(each.artifact, "loads")
+        for each in found
+    )
 
 
 def java() -> Finding:

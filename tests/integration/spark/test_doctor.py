@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.cli import doctor
+from laminae.spark import connectors
 from laminae.spark.kafka import jars
 
 if TYPE_CHECKING:
@@ -16,19 +16,16 @@ if TYPE_CHECKING:
 @pytest.mark.services
 @pytest.mark.usefixtures("connector_jars")
 def test_connectors_on_the_class_path_load(spark: SparkSession) -> None:
-    found = doctor.connectors(spark)
-    assert [(each.part, each.state, each.advice) for each in found] == [
-        ("spark-sql-kafka-0-10", "loads", ""),
-        ("spark-avro", "loads", ""),
-    ]
+    found = connectors.look(spark)
+    assert [(each.artifact, each.advice) for each in found] == [("spark-sql-kafka-0-10", ""), ("spark-avro", "")]
 
 
 def test_a_connector_that_is_not_there_is_named_with_its_coordinates(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jars, "KAFKA", jars.Connector("kafkaesque", "spark-sql-kafka-0-10"))
-    (kafka, _) = doctor.connectors(spark)
-    assert kafka.state == "not on Spark's class path"
+    absent = jars.Connector("kafkaesque", "spark-sql-kafka-0-10")
+    monkeypatch.setattr(connectors, "NEEDS", ((absent, "connector kafka"),))
+    (kafka,) = connectors.look(spark)
     assert f"'org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}'" in kafka.advice
 
 

@@ -12,6 +12,8 @@ import pytest
 from laminae import Database
 from laminae.catalog.model import SinkRecord
 from laminae.cli import doctor, main
+from laminae.errors import NotAvailable
+from laminae.spark import connectors
 from laminae.spark.delivery.console import deliver_console
 from laminae.spark.delivery.segment import Segment
 
@@ -167,6 +169,21 @@ def test_doctor_starts_spark_where_it_can_and_says_what_it_lacks(run, monkeypatc
     code, out, _ = run("doctor", "--json")
     assert json.loads(out)[-1] == {"part": "spark-avro", "state": finding.state, "advice": finding.advice}
     assert code == 0
+
+
+def test_doctor_names_connectors_that_do_not_load_and_a_spark_that_does_not_start(monkeypatch):
+    looked = (connectors.Looked("spark-avro", "format avro", "org.apache.spark:spark-avro_2.13:4.2.0"),)
+    monkeypatch.setattr(connectors, "look_anew", lambda: looked)
+    (finding,) = doctor.spark_connectors()
+    assert (finding.state, finding.is_required) == ("not on Spark's class path", False)
+    assert finding.advice == "for format avro: org.apache.spark:spark-avro_2.13:4.2.0"
+
+    def fails():
+        raise NotAvailable(feature="Spark", problem="it does not start: no memory", advice="Give it some.")
+
+    monkeypatch.setattr(connectors, "look_anew", fails)
+    (finding,) = doctor.spark_connectors()
+    assert (finding.part, finding.is_required, "Give it some" in finding.advice) == ("Spark", True, True)
 
 
 def test_doctor_advises_what_to_install(monkeypatch, tmp_path):

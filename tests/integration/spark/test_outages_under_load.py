@@ -55,7 +55,8 @@ def assert_read_once(db: lm.Database, sent: int) -> None:
     assert [number for (number,) in db.sql("SELECT id FROM orders ORDER BY id").fetchall()] == list(range(sent))
     assert db.sql("SELECT id FROM orders WHERE note <> concat('n', id)").fetchall() == []
     assert db.sql("SELECT n, ids FROM totals").fetchall() == [(sent, sum(range(sent)))]
-    assert db.sql("SELECT count(*) FROM laminar_catalog.dead_letters").fetchall() == [(0,)]
+    waiting = db.sql("SELECT reason FROM laminar_catalog.dead_letters WHERE replayed_by IS NULL").fetchall()
+    assert waiting == []
     assert db.version("orders") == 2
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,67 +14,15 @@ from tools import reference
 import laminae
 from laminae.cli.app import app
 from laminae.errors import ERRORS
+from tests.support.pages import DOCUMENTS, ON_SERVICES, ROOT, blocks_of, name_of, run_page
 from tests.support.spark_sessions import end_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-EXPECTED_CODE = re.compile(r"(?:-- refused|# raises): (?P<code>[A-Z_]+)\n")
 LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#]+)")
 HEAVY = ("pyspark", "pyiceberg", "confluent_kafka", "psycopg", "duckdb")
-
-
-@dataclass(frozen=True)
-class Block:
-    """One fenced block. `line` is where its code begins in the document."""
-
-    language: str
-    code: str
-    line: int
-
-    @property
-    def expected_code(self) -> str | None:
-        """The error code that a first line `-- refused: CODE` or `# raises: CODE` announces."""
-        found = EXPECTED_CODE.match(self.code)
-        return found["code"] if found else None
-
-
-def blocks_of(text: str) -> list[Block]:
-    return [
-        Block(found["language"], found["code"], text.count("\n", 0, found.start("code")) + 1)
-        for found in FENCE.finditer(text)
-    ]
-
-
-def run_block(block: Block, namespace: dict[str, object], path: Path) -> str:
-    """What the block prints: its output, the answer of its SQL, or the error it announces."""
-    printed = io.StringIO()
-    try:
-        with redirect_stdout(printed):
-            if block.language == "sql":
-                db = namespace["db"]
-                assert isinstance(db, laminae.Database)
-                db.sql(block.code).show()
-            else:
-                # The empty lines make a traceback point into the document itself.
-                exec(compile("\n" * (block.line - 1) + block.code, str(path), "exec"), namespace)
-    except laminae.LaminaeError as error:
-        if error.code != block.expected_code:
-            raise
-        return str(error)
-    assert block.expected_code is None, f"{path}:{block.line}: {block.expected_code} was not raised"
-    return printed.getvalue()
-
-
-def plain(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -88,7 +32,7 @@ def session_of_the_pages() -> Iterator[None]:
     end_session()
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path not in ON_SERVICES], ids=name_of)
 def test_examples_run_and_print_what_the_page_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,17 +42,7 @@ def test_examples_run_and_print_what_the_page_shows(
     if "SparkSession.builder" in text:
         end_session()
     with laminae.connect(str(tmp_path / "shared")) as db:
-        namespace: dict[str, object] = {"__name__": "document", "db": db}
-        printed: str | None = None
-        for block in blocks_of(text):
-            if block.language in ("python", "sql"):
-                printed = run_block(block, namespace, path)
-            elif block.language == "text" and printed is not None:
-                assert plain(printed) == plain(block.code), f"{path}:{block.line} shows another output"
-            else:
-                printed = None
-        if isinstance(own := namespace["db"], laminae.Database):
-            own.close()
+        run_page(path, text, db)
     if "SparkSession.builder" in text:
         end_session()
 

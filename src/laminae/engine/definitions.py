@@ -135,7 +135,7 @@ def plan_create_view(
     told = ["is filled from the beginning"]
     if puts[0].keeps_state:
         before = view_plan(old.name, old.query, sources, views, old.written)
-        is_more = added_parts(before, planned) and option(put.options, "backfill", VIEW_OPTIONS) != "false"
+        is_more = bool(added_parts(before, planned))
         told = [f"goes on with the state it has{', and fills the aggregates that are new' if is_more else ''}"]
     told += [f"materialized view {each.name} is filled again" for each in puts[1:]]
     return Plan("replace materialized view", name, Outcome.APPLY, puts, notes=(*notes, *told), rests_on_others=True)

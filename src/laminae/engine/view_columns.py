@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from laminae.catalog.updates import PutView
+from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import LIVE, above
 from laminae.errors import LaminaeError, QueryFailed
 from laminae.schema.column import ID, columns_of
@@ -95,7 +96,9 @@ def replacements(
     is_alike = (put.options, put.emit) == (old.options, old.emit) and strategy_of(put.emit).kind is Kind.CHANGES
     # A window has emitted rows at times that its state alone does not tell.
     is_kept = old.state == LIVE and not has_refused and is_alike and before.window is None and after.window is None
-    found = [replace(put, keeps_state=is_kept and keeps_state(before, after))]
+    # Without a backfill, what is new would begin in the middle of groups that are there.
+    is_filled = option(put.options, "backfill", VIEW_OPTIONS) != "false" or not added_parts(before, after)
+    found = [replace(put, keeps_state=is_kept and is_filled and keeps_state(before, after))]
     present = [replace(old, query=put.query, written=put.written) if view.id == old.id else view for view in views]
     for view in above(old.name, views):
         fresh = dict(written_now(view.name, view.query, sources, present))

@@ -109,7 +109,10 @@ class CompiledPlan:
     def rows_of(self, session: Any, paths: Sequence[str]) -> Any | None:
         """The same of other files, which are like those; None when one of them is not there."""
         scan = self.scan.over(session, paths)
-        return None if scan is None else self._above(scan)
+        # How a session reads files may have changed since the code was generated.
+        if scan is None or bool(scan.supportsColumnar()) != self.is_columnar:
+            return None
+        return self._above(scan)
 
     def _above(self, scan: Any) -> Any:
         rows = scan.executeColumnar() if self.is_columnar else scan.execute()

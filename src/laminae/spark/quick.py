@@ -5,6 +5,7 @@ A template is made once for each decoder table, ahead of the first epoch where a
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from laminae.spark.paths import reading_many
-from laminae.spark.template import USES_BEFORE_KEPT, Template
+from laminae.spark.template import Template
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
     from laminae.spark.template import Grafted
 
+LOG = logging.getLogger(__name__)
+READY_SECONDS = 1.0
 Read = Callable[[Sequence[str]], "DataFrame"]
 """Records with these columns."""
 Files = Callable[[Sequence[str]], Sequence[str] | None]
@@ -88,10 +91,21 @@ def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> N
     fields = no_rows(spark, RAW_SCHEMA).schema
     record = spark.range(1).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
     empty = record.withColumn("value", F.lit("{}").cast("binary"))
-    template.upon(empty.select(*template.columns)).frame.write.format("noop").mode("overwrite").save()
+    passing = threading.Thread(target=_pass, args=(template.upon(empty.select(*template.columns)).frame,), daemon=True)
+    passing.start()
     if read is not None:
-        for _ in range(USES_BEFORE_KEPT):
-            template.upon(read(template.columns), keeps=True)
+        # The record's plan was a first use.
+        template.upon(read(template.columns), keeps=True)
+    # With all cores at work it may take its time; whoever has changed a definition need not wait for that.
+    passing.join(READY_SECONDS)
+
+
+def _pass(rows: DataFrame) -> None:
+    try:
+        rows.write.format("noop").mode("overwrite").save()
+    except Exception as problem:  # noqa: BLE001
+        # It only saves time. The session may have been stopped meanwhile.
+        LOG.info("the next epoch is not compiled ahead: %s", problem)
 
 
 def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:

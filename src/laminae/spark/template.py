@@ -7,9 +7,11 @@ only the leaf differs. This module and `compiled` take Spark's own plan nodes ap
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from laminae.spark.compiled import compiled
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 
     from laminae.spark.compiled import CompiledPlan
 
+LOG = logging.getLogger(__name__)
 FILTER, ROWS_OUT = "Filter", "numOutputRows"
 # Of the templates that are set upon one, the last few.
 MOST_KEPT = 16
-USES_BEFORE_KEPT = 2
 
 
 class Template:
@@ -39,7 +41,7 @@ class Template:
         self._java = _JavaNames.of(leaf.sparkSession)
         self._schema = _java(made).schema()
         self._kept: dict[Template | None, _Prepared] = {}
-        self._used: set[Template | None] = set()
+        self._used: dict[Template | None, bool] = {}
         # From the root down to the step above the leaf.
         self._steps: list[Any] = []
         step: Any = _java(made).queryExecution().sparkPlan()
@@ -78,12 +80,13 @@ class Template:
             plan, top, filters = above._over(above._renamed(plan)), above, above._filters
         ready = self._java.prepared(session, plan)
         counters = _filters(ready, filters + self._filters + 1)[filters:]
-        stages = compiled(ready) if keeps and above in self._used else None
+        stages = compiled(ready) if keeps and self._used.get(above) else None
         made = _Prepared(ready, stages, top._schema, _metric(counters[0]), _metric(counters[-1]))
-        if len(self._used) == MOST_KEPT:
+        if len(self._used) >= MOST_KEPT:
             self._used.clear()
             self._kept.clear()
-        self._used.add(above)
+        # One that cannot be kept is not taken apart again.
+        self._used[above] = above not in self._used or stages is not None
         if made.compiled is None:
             return made.run(records.sparkSession, ready.execute())
         self._kept[above] = made
@@ -94,7 +97,12 @@ class Template:
         kept = self._kept.get(above)
         if kept is None or kept.compiled is None:
             return None
-        rows = kept.compiled.rows_of(spark._jsparkSession, files)
+        try:
+            rows = kept.compiled.rows_of(spark._jsparkSession, files)
+        except Py4JError as problem:
+            LOG.info("a kept plan is made anew: %s", problem)
+            del self._kept[above]
+            return None
         return None if rows is None else kept.run(spark, rows)
 
     def _over(self, plan: Any) -> Any:

@@ -16,7 +16,8 @@ from sqlglot import exp
 from laminae.errors import QueryFailed, UnknownColumn
 from laminae.views.dependencies import parse_query
 from laminae.views.grouping import Grouping, has_aggregate, name_of
-from laminae.views.operators import ADDED, Distinct, EventWindow, Linear, Named, Read, UnionAll, ViewPlan
+from laminae.views.identity import operator_id, stateful
+from laminae.views.operators import ADDED, Distinct, EventWindow, GroupBy, Linear, Named, Read, UnionAll, ViewPlan
 from laminae.views.operators import quoted as quoted
 from laminae.views.refused import refuse_unsupported
 from laminae.views.windows import as_windows
@@ -112,6 +113,7 @@ def plan_view(
     shown = tuple(planned.shown.get(name, name) for name in ids)
     _refuse_twice(shown)
     key = None if planned.key is None else tuple(planned.shown.get(name, name) for name in planned.key)
+    _refuse_same_state(planned.root)
     return ViewPlan(_shown(planned.root, shown), key, planned.window, ids)
 
 
@@ -120,6 +122,17 @@ def _refuse_twice(columns: Sequence[str]) -> None:
     for name in columns:
         if names.count(name.casefold()) > 1:
             raise QueryFailed(problem=f"two columns of the view are called {name}: give one another name with AS")
+
+
+def _refuse_same_state(root: Operator) -> None:
+    """State is known by what is grouped and by which keys, so that aggregates can come and go."""
+    known: set[str] = set()
+    for operator in stateful(root):
+        if operator_id(operator) in known:
+            keys = operator.keys if isinstance(operator, GroupBy) else operator.columns
+            problem = f"two parts of the view group the same rows by the same keys ({', '.join(keys)})"
+            raise QueryFailed(problem=f"{problem}: compute both in one GROUP BY, or make a view of each")
+        known.add(operator_id(operator))
 
 
 def _shown(root: Operator, names: tuple[str, ...]) -> Operator:

@@ -172,6 +172,26 @@ def test_what_a_source_no_longer_has_stays_in_the_aggregates_that_are_kept(order
     assert len(changes(orders, "v")) == 2
 
 
+def test_an_aggregate_that_was_given_up_and_comes_back_counts_every_row_once(orders):
+    """The runs of the state hold it still: its columns in the groups, its values beside them."""
+    texts = [TOTALS.format(more=MORE), TOTALS.format(more=", MIN(id) AS lo"), TOTALS.format(more=MORE)]
+    for number, text in enumerate(texts):
+        orders.sql(f"CREATE {'OR REPLACE ' if number else ''}MATERIALIZED VIEW v AS {text}")
+        orders.insert("orders", [order(number, "a", part=number / 2), order(10 + number, "b")])
+        orders.run()
+        assert rows(orders, "SELECT * FROM v") == rows(orders, text)
+
+
+def test_a_view_goes_on_though_what_only_its_former_text_read_is_gone(orders):
+    orders.sql("CREATE MATERIALIZED VIEW v AS SELECT customer, SUM(qty) AS q, MAX(part) AS p FROM orders GROUP BY 1")
+    orders.insert("orders", [order(1, "a")])
+    orders.run()
+    orders.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer")
+    orders.sql("ALTER SOURCE orders DROP COLUMN part")
+    orders.run()
+    assert rows(orders, "SELECT * FROM v") == [("a", 1)]
+
+
 def test_a_replaced_view_is_filled_again_where_its_state_does_not_tell(orders):
     orders.sql("CREATE MATERIALIZED VIEW v AS SELECT customer, SUM(qty) AS q FROM orders GROUP BY customer")
     orders.sql("CREATE MATERIALIZED VIEW above AS SELECT SUM(q) AS q FROM v")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql.types import LongType, StructField, StructType
 
+from laminae.errors import LaminaeError
 from laminae.spark.contract import RAW_COLUMNS, RAW_SCHEMA
 from laminae.spark.decode import is_decoded_at_once
 from laminae.spark.json_records import json_records
@@ -111,7 +113,9 @@ class NumberedLog(ABC):
         read = None
         if like is not None and self._items(like):
             newest = replace(like, start=self.at(self.item(like.end) - 1))
-            read = partial(self.read, spark, newest) if self.files(newest, ("value",)) is not None else None
+            # Files are often moved away when they have been read.
+            with suppress(LaminaeError):
+                read = partial(self.read, spark, newest) if self.files(newest, ("value",)) is not None else None
         make_ready(spark, table, read)
 
     def decoded_again(self, letters: DataFrame, table: DecoderTable) -> Decoded:

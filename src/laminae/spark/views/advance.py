@@ -30,7 +30,7 @@ from laminae.spark.views.tables import view_table
 from laminae.spark.views.tree import view_state
 from laminae.views.accumulation import ids_of
 from laminae.views.identity import operator_id, stateful
-from laminae.views.operators import Read, ViewPlan
+from laminae.views.operators import GroupBy, Read, ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 FORMER = "#former"
 """What the rows of a replaced view are called while they are taken over; no relation is called so."""
+
+
+class StateOfAnother(Exception):
+    """The state of a replaced view is not what its successor needs, though its text promised so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,8 @@ class Advancer:
         if not self.catalog.refused(former):
             try:
                 self._adopt(spark, view, former)
+            except StateOfAnother as problem:
+                LOG.info("view %s is filled from the beginning: %s", view.name, problem)
             except PySparkException as problem:
                 if not is_of_the_query(problem):
                     raise
@@ -187,24 +193,26 @@ class Advancer:
         sources, views = self.catalog.sources(), self.catalog.views()
         former = self.catalog.replaced(view.id)
         assert former is not None  # its state is taken over
-        before = view_plan(former.name, former.query, sources, views, former.written)
+        try:
+            before = view_plan(former.name, former.query, sources, views, former.written)
+        except LaminaeError as problem:
+            # Nothing protects the columns that only the former read.
+            raise StateOfAnother(str(problem)) from problem
         added = added_parts(before, state.plan)
-        if not added or option(view.options, "backfill", VIEW_OPTIONS) == "false":
+        if not added:
             return None
         deltas = {
             name: relation_filling(spark, self.catalog, self.storage, name, view.applied)
             for name in relations_of(state)
         }
-        job = ViewJob(self.catalog, self.storage, place)
-        outcome = job.run(spark, [replace(state, fresh=ids_of(added))], deltas)
-        if outcome.failures:
-            raise QueryFailed(problem=outcome.failures[0].problem)
-        manifests = {name: dict(shards) for name, shards in state.manifests.items()}
-        for update in outcome.updates:
-            assert isinstance(update, AdvanceOwner)  # a job that fails no view does nothing else
-            for operator, shard, manifest in update.manifests:
-                manifests.setdefault(operator, {})[shard] = manifest
-        return replace(state, manifests=manifests)
+        # What stands above the groups is computed when they are whole.
+        (group,) = stateful(state.plan.root)
+        assert isinstance(group, GroupBy)  # a DISTINCT has no aggregates to add
+        job, own = ViewJob(self.catalog, self.storage, place), operator_id(group)
+        shards, fault = job.fill(spark, replace(state, fresh=ids_of(added)), group, deltas)
+        if fault is not None:
+            raise StateOfAnother(fault)
+        return replace(state, manifests={own: {**state.manifests.get(own, {}), **shards}})
 
     def _begins_empty(self, view: ViewRecord) -> bool:
         return view.applied == 0 and option(view.options, "backfill", VIEW_OPTIONS) == "false"

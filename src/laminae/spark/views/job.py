@@ -21,7 +21,7 @@ from laminae.spark.views.guard import Guard, letters
 from laminae.spark.views.late import late_delta
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
 from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import emitted, view_delta
+from laminae.spark.views.tree import Deltas, emitted, view_delta
 from laminae.views.kernels.changelog import OP
 from laminae.views.operators import reads_in
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from laminae.spark.views.notes import Note
     from laminae.spark.views.plans import Based
     from laminae.spark.views.tree import Place, Relations, ViewState
+    from laminae.views.operators import GroupBy
 
 # What the plans of views rest on, whatever the session of the user says.
 _OWN = {
@@ -89,8 +90,7 @@ class ViewJob:
 
     def run(self, spark: SparkSession, views: Sequence[ViewState], deltas: Relations) -> Outcome:
         """`spark` is a session of our own: how its plans shuffle is set here."""
-        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(self.place.shards)}.items():
-            spark.conf.set(name, value)
+        self._settle(spark)
         states = [*views] if self.released is None else [self.released[0], *views]
         relations, made = dict(deltas), dict[int, DataFrame]()
         guards = {state.owner: Guard() for state in states if self.is_guarded}
@@ -115,6 +115,20 @@ class ViewJob:
                 frame.unpersist()
             for guard in guards.values():
                 guard.release()
+
+    def fill(
+        self, spark: SparkSession, view: ViewState, operator: GroupBy, deltas: Relations
+    ) -> tuple[Mapping[int, str], str | None]:
+        """What one operator keeps after these deltas, by shard, and what went wrong: nothing above it is computed."""
+        self._settle(spark)
+        frame = Deltas(view, deltas, self.place).kept(operator, None)
+        notes = () if frame is None else _collected([frame], are_notes=False)
+        problem = next((note.problem for note in notes if isinstance(note, FailureNote)), None)
+        return {note.shard: note.manifest for note in notes if isinstance(note, StateNote)}, problem
+
+    def _settle(self, spark: SparkSession) -> None:
+        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(self.place.shards)}.items():
+            spark.conf.set(name, value)
 
     def _delta(
         self, state: ViewState, relations: Relations, guard: Guard | None, has_readers: bool

@@ -23,6 +23,7 @@ from laminae.trace.store import RunStore
 from laminae.trace.values import all_same
 from laminae.views.kernels import aggregate as aggregate_kernel
 from laminae.views.kernels.changelog import OP, OPERATIONS, WEIGHT
+from laminae.views.kernels.forgetting import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -137,6 +138,8 @@ class AggregateShard:
     manifests: Mapping[int, str]
     emit: Emit | None = None
     closed: Closed | None = None
+    fresh: frozenset[str] = frozenset()
+    """Accumulators that begin with this delta, whatever older runs hold under their names."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data, notes = split(batches)
@@ -162,6 +165,8 @@ class AggregateShard:
         found = self.manifests.get(shard)
         store = RunStore.at(self.home, f"state/{self.owner}/{self.operator}/{shard}")
         before = Manifest() if found is None else Manifest.from_json(found)
+        if self.fresh:
+            before = without(self.aggregate, self.fresh, before, store)
         step = aggregate_kernel.step(self.aggregate, data, before, store)
         counts = step.counts
         told = (counts.anomalies, counts.recovered, counts.dropped)

@@ -66,9 +66,6 @@ class ViewState:
         return Guard() if self.has_refused else None
 
     def held(self) -> Held:
-        if self.fresh is not None:
-            # What it comes to is emitted when it is whole.
-            return Held(everything=True)
         if self.strategy.is_immediate:
             return Held()
         if self.plan.window is None or self.strategy.kind is Kind.EVERY:
@@ -190,6 +187,7 @@ class Deltas:
             self.view.manifests.get(name, {}),
             emit,
             self._closed(operator),
+            self.view.fresh or frozenset(),
         )
         found = groups.mapInArrow(stage, spark_schema(stage.schema()))
         return found if self.guard is None else self.guard.keep(found)

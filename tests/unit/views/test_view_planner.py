@@ -179,7 +179,7 @@ def test_what_a_view_cannot_hold_is_refused_by_name(query, construct):
         ("SELECT count(*) FROM s GROUP BY 3", "the SELECT list has 1 columns"),
         ("SELECT 1 AS one", "FROM is missing"),
         (
-            "SELECT region, sum(id) AS n FROM s GROUP BY region UNION ALL SELECT region, sum(amount) FROM s GROUP BY region",
+            "SELECT region, sum(id) FROM s GROUP BY region UNION ALL SELECT region, sum(amount) FROM s GROUP BY region",
             "the same rows by the same keys",
         ),
         ("SELECT id FROM nowhere", "no source or materialized view nowhere"),

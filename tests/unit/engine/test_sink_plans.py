@@ -78,6 +78,25 @@ def test_a_table_is_upserted_where_a_key_identifies_rows_and_added_to_otherwise(
     assert dict(db._catalog.sink("k").options).get("mode") == mode
 
 
+@pytest.mark.parametrize(
+    ("query", "is_kept"),
+    [
+        ("SELECT * FROM users WHERE city <> 'x'", True),
+        ("SELECT city, id AS number FROM users", True),
+        ("SELECT city FROM users", False),
+        ("SELECT id + 1 AS id FROM users", False),
+    ],
+)
+def test_rows_of_a_view_are_identified_by_the_key_of_its_source(db, query, is_kept):
+    db.sql("CREATE SOURCE users (id INT, city STRING, PRIMARY KEY (id)) WITH (changelog = 'upsert')")
+    db.sql(f"CREATE MATERIALIZED VIEW some AS {query}")
+    if is_kept:
+        assert create(db, "some", "upsert") == "upsert"
+    else:
+        with pytest.raises(InvalidOption, match="no columns of view some identify"):
+            create(db, "some", "upsert")
+
+
 def test_a_table_has_no_place_for_changes(db):
     with pytest.raises(InvalidOption, match="holds rows, not their changes"):
         db.sql(f"CREATE SINK k FROM totals WITH ({TABLE}, mode = 'changelog')")

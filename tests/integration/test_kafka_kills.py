@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from tests.support.driving import BOTH, JVM, PYTHON, Driver
 from tests.support.load import Load
 from tests.support.registry_double import avro_field as field
 from tests.support.topics import new_topic
-from tests.support.waiting import until
+from tests.support.waiting import pass_a_moment, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,8 +76,7 @@ def through_a_life(catalog: Catalog, home: str, log: Path, kill: str, dice: rand
     driver = Driver(catalog, home, log).start()
     try:
         until(lambda: driver.is_running() and committed(catalog) > begun, WORK_SECONDS, "records are read")
-        # The moment within an epoch or a delivery at which it dies: nothing to wait for tells such moments apart.
-        time.sleep(dice.uniform(0, 1.0))
+        pass_a_moment(dice)
         driver.kill(kill)
     except BaseException as problem:
         problem.add_note(f"the end of {log}:\n{driver.tail()}")

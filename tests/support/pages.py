@@ -43,19 +43,25 @@ def blocks_of(text: str) -> list[Block]:
     ]
 
 
-def run_page(path: Path, text: str, db: laminae.Database) -> None:
-    """Run the blocks of a page one after the other; `db` is what a block calls so, until one says otherwise."""
+def run_page(path: Path, text: str, db: laminae.Database) -> int:
+    """Run the blocks of a page one after the other; `db` is what a block calls so, until one says otherwise.
+
+    Returns how many outputs were compared with what the page shows.
+    """
     namespace: dict[str, object] = {"__name__": "document", "db": db}
     printed: str | None = None
+    compared = 0
     for block in blocks_of(text):
         if block.language in ("python", "sql"):
             printed = run_block(block, namespace, path)
         elif block.language == "text" and printed is not None:
             assert plain(printed) == plain(block.code), f"{path}:{block.line} shows another output"
+            compared += 1
         else:
             printed = None
     if isinstance(own := namespace["db"], laminae.Database):
         own.close()
+    return compared
 
 
 def run_block(block: Block, namespace: dict[str, object], path: Path) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING
 
 from tests.support.driving import Driver
-from tests.support.waiting import until
+from tests.support.waiting import pass_a_moment, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +48,7 @@ def through_kills(db: lm.Database, catalog: Catalog, place: Path, kills: Sequenc
 
 def work_until_the_moment(db: lm.Database, driver: Driver, begun: int, dice: random.Random) -> None:
     until(lambda: driver.is_running() and progress(db) > begun, WORK_SECONDS, "it delivers")
-    # The moment within a delivery at which it dies: nothing to wait for tells such moments apart.
-    time.sleep(dice.uniform(0, 1.0))
+    pass_a_moment(dice)
 
 
 def work_to_the_end(db: lm.Database, driver: Driver, sent: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from laminae.catalog import open_catalog
 from tests.support.debezium import AVRO, Database, new_database
 from tests.support.driving import BOTH, Driver
 from tests.support.received import make_topic, once, received, table
-from tests.support.waiting import until
+from tests.support.waiting import pass_a_moment, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +100,8 @@ def one_life(db: lm.Database, shop: Database, dice: random.Random, log: Path) ->
             shop.execute("ALTER TABLE orders ADD COLUMN note text")
             change(shop, dice, has_note=True)
             until(lambda: driver.is_running() and db.version("orders") > 1, WORK_SECONDS, "the column is there")
-            # The moment within an epoch or a delivery at which it dies: nothing to wait for tells such moments apart.
             change(shop, dice, has_note=True)
-            time.sleep(dice.uniform(0, 1.0))
+            pass_a_moment(dice)
             driver.kill(BOTH)
         except BaseException as problem:
             problem.add_note(f"the end of {log}:\n{driver.tail()}")
@@ -139,7 +137,7 @@ def topic_of(shop: Database, relation: str) -> str:
 
 def rows(shop: Database, query: str, key: str) -> Rows:
     with psycopg.connect(shop.url) as connection:
-        cursor = connection.execute(query)  # type: ignore[call-overload]  # the text is of this file
+        cursor = connection.execute(query.encode())
         names = [column.name for column in cursor.description or ()]
         return {row[key]: row for row in (dict(zip(names, values, strict=True)) for values in cursor)}
 

@@ -47,4 +47,4 @@ def test_guides_print_what_they_show(
     }
     text = re.sub(rf"\b({'|'.join(ports)})\b", lambda found: ports[found[0]], path.read_text(encoding="utf-8"))
     with new_database(postgres_url, "shop"), lm.connect(str(tmp_path / "home"), spark=spark) as db:
-        run_page(path, text, db)
+        assert run_page(path, text, db), "the page shows no output"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import LongType, StructField, StructType
@@ -100,7 +99,7 @@ class _Java:
     Each part of a dotted name is a call into the JVM: 40 ms of an epoch were spent on names.
     """
 
-    jvm: Any
+    gateway: Any
     schema: Any
     serialized_offset: Any
     by_row: Any
@@ -112,7 +111,7 @@ class _Java:
     def of(cls, gateway: Any, schema: Any) -> _Java:
         jvm = gateway.jvm
         return cls(
-            jvm=jvm,
+            gateway=gateway,
             schema=schema,
             serialized_offset=jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset,
             by_row=_named(jvm, "read.Scan$ColumnarSupportMode").UNSUPPORTED,
@@ -126,16 +125,17 @@ class _Java:
 
     def named(self, name: str) -> Any:
         """A class of Spark's connector interface."""
-        return _named(self.jvm, name)
+        return _named(self.gateway.jvm, name)
 
     def none_of(self, name: str) -> Any:
         """An empty array of such a class."""
-        return SparkContext._gateway.new_array(self.named(name), 0)  # type: ignore[union-attr]  # one is running
+        return self.gateway.new_array(self.named(name), 0)
 
     def frame(self, spark: SparkSession, table: _Table) -> Any:
-        sql, none = self.jvm.org.apache.spark.sql, getattr(getattr(self.jvm.scala, "None$"), "MODULE$")
+        jvm = self.gateway.jvm
+        sql, none = jvm.org.apache.spark.sql, getattr(getattr(jvm.scala, "None$"), "MODULE$")
         relation = sql.catalyst.streaming.StreamingRelationV2
-        options = sql.util.CaseInsensitiveStringMap(self.jvm.java.util.HashMap())
+        options = sql.util.CaseInsensitiveStringMap(jvm.java.util.HashMap())
         attributes = getattr(getattr(sql.catalyst.types, "DataTypeUtils$"), "MODULE$").toAttributes(self.schema)
         unnamed = getattr(relation, "$lessinit$greater$default$9")()
         plan = relation(none, NAME, table, options, attributes, none, none, none, unnamed)
@@ -189,10 +189,10 @@ class _Table(_Proxy):
         return self._java.none_of("catalog.constraints.Constraint")
 
     def properties(self) -> Any:
-        return self._java.jvm.java.util.HashMap()
+        return self._java.gateway.jvm.java.util.HashMap()
 
     def capabilities(self) -> Any:
-        return self._java.jvm.java.util.Set.of(self._java.named("catalog.TableCapability").MICRO_BATCH_READ)
+        return self._java.gateway.jvm.java.util.Set.of(self._java.named("catalog.TableCapability").MICRO_BATCH_READ)
 
     def newScanBuilder(self, options: Any) -> _Scan:  # noqa: N802
         return _Scan(self._java, self._offsets)

@@ -1,8 +1,8 @@
 """Figures of views, against Spark's own streaming aggregation as a good engineer writes it: RocksDB, update mode.
 
 The stream is a seeded CDC feed of orders: inserted, half of them updated, two fifths of those again, a fifth deleted, a
-tenth of the updates moving to another key. An update is two rows, the old one with weight -1. Spark's own aggregation
-emits no retractions and so does less.
+tenth of the updates moving to another key, one in fifty late. An update is two rows, the old one with weight -1.
+Spark's own aggregation emits no retractions and so does less.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ROUNDS = 3
 ROWS, ROWS_PER_FILE = 5_000_000, 250_000
 ROWS_PER_ORDER = 2.6
+ONE_IN_LATE, LATE = 50, 0.2
 WARM = 3
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -223,12 +224,16 @@ class _Bench:
 
 
 def cdc(spark: SparkSession, orders: int, keys: int) -> DataFrame:
-    """Rows (k, amount, w, at) of every version of every order; later versions come within a tenth of the feed."""
+    """Rows (k, amount, w, at) of every version of every order; later versions come within a tenth of the feed.
+
+    One order in fifty comes late, by a fifth of the feed.
+    """
+    begun = f"(id / {orders} + IF(abs(xxhash64(id, 11)) % {ONE_IN_LATE} = 0, {LATE}D, 0D))"
     order = spark.range(orders).selectExpr(
         "id",
-        f"id / {orders} AS t0",
-        f"id / {orders} + (abs(xxhash64(id, 9)) % 1000) / 10000D AS t1",
-        f"id / {orders} + 0.1D + (abs(xxhash64(id, 10)) % 1000) / 10000D AS t2",
+        f"{begun} AS t0",
+        f"{begun} + (abs(xxhash64(id, 9)) % 1000) / 10000D AS t1",
+        f"{begun} + 0.1D + (abs(xxhash64(id, 10)) % 1000) / 10000D AS t2",
         "abs(xxhash64(id, 1)) % 10 AS dice",
         f"abs(xxhash64(id, 2)) % {keys} AS k0",
         f"IF(abs(xxhash64(id, 3)) % 10 = 0, abs(xxhash64(id, 4)) % {keys}, abs(xxhash64(id, 2)) % {keys}) AS k1",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 STAGE, INPUT, EXCHANGE, PROJECT = "WholeStageCodegen", "InputAdapter", "Exchange", "Project"
-SCAN = "FileSourceScanExec"
+SCAN, ROWS = "FileSourceScanExec", "RDDScanExec"
 DATA_SIZE, STAGE_TIME = "dataSize", "pipelineTime"
 # The JVM compiles no longer method, and Spark then runs the plan without code of its own.
 LONGEST_METHOD = 65535
@@ -95,12 +95,25 @@ class _Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class CompiledSteps:
+    """The stages and shuffles above some rows, from these up."""
+
+    steps: tuple[_Stage | _Shuffle, ...]
+
+    def upon(self, rows: Any) -> Any:
+        """An RDD of what they make of an RDD of rows like those that they were made upon."""
+        for step in self.steps:
+            rows = step.upon(rows)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """A scan of files, and the stages and shuffles above it, from the scan up."""
+    """A scan of files, and what is done with its rows."""
 
     scan: _Scan
     is_columnar: bool
-    steps: tuple[_Stage | _Shuffle, ...]
+    steps: CompiledSteps
 
     def rows(self) -> Any:
         """An RDD of what the plan makes of the files that it was made upon."""
@@ -115,39 +128,39 @@ class CompiledPlan:
         return self._above(scan)
 
     def _above(self, scan: Any) -> Any:
-        rows = scan.executeColumnar() if self.is_columnar else scan.execute()
-        for step in self.steps:
-            rows = step.upon(rows)
-        return rows
+        return self.steps.upon(scan.executeColumnar() if self.is_columnar else scan.execute())
 
 
-def compiled(prepared: Any) -> CompiledPlan | None:
-    """None for a plan of another kind: with several inputs, of no files, or with steps that are none of the above."""
+def compiled(prepared: Any) -> CompiledPlan | CompiledSteps | None:
+    """None for a plan of another kind: with several inputs, upon something else, or with other steps than the above."""
     found = _nodes(prepared)
     if found is None:
         return None
     nodes, leaf = found
     try:
-        steps, scan = [_step(node) for node in reversed(nodes)], _Scan.of(leaf)
+        steps = [_step(node) for node in reversed(nodes)]
+        whole = CompiledSteps(tuple(step for step in steps if step is not None))
+        if len(whole.steps) != len(steps):
+            return None
+        if leaf.getClass().getSimpleName() == ROWS:
+            return whole
+        return CompiledPlan(_Scan.of(leaf), bool(leaf.supportsColumnar()), whole)
     except Py4JError as problem:
         LOG.info("Spark's code for an epoch is generated anew for each: %s", problem)
         return None
-    whole = [step for step in steps if step is not None]
-    if len(whole) != len(steps):
-        return None
-    return CompiledPlan(scan, bool(leaf.supportsColumnar()), tuple(whole))
 
 
 def _nodes(plan: Any) -> tuple[list[Any], Any] | None:
-    """Stages and exchanges from the root down, and the scan below them."""
+    """Stages and exchanges from the root down, and the scan below them, or the rows."""
     found: list[Any] = []
     while plan.children().size():
         if _is_stage(plan):
             below = plan.child()
             while below.nodeName() != INPUT:
-                if below.children().size() != 1:
-                    return None
-                below = below.children().head()
+                if (inputs := below.children()).size() != 1:
+                    # The code of a stage takes rows as it takes what comes out of another one.
+                    return ([*found, plan], below) if below.getClass().getSimpleName() == ROWS else None
+                below = inputs.head()
         elif plan.nodeName() in (EXCHANGE, PROJECT):
             below = plan
         else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laminae.spark.planned import PlannedFrame
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,7 @@ class FrameRows:
         return self.made
 
     def under(self, template: Template) -> DataFrame:
-        return template.upon(self.made).frame
+        return template.over(self.made) if isinstance(self.made, PlannedFrame) else template.upon(self.made).frame
 
 
 @dataclass(frozen=True, slots=True)

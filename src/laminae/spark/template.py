@@ -2,26 +2,24 @@
 
 Spark spends 200 ms on the expressions of a ten-column decoder before the first row of an epoch moves (ResolveFunctions,
 type coercion, constant folding, and 150 rules more, each over the whole tree). All of that is the same for every epoch:
-only the leaf differs. This module and `compiled` take Spark's own plan nodes apart; nothing of them leaves it.
+only the leaf differs. This module, `compiled` and `planned` take Spark's own plan nodes apart; nothing leaves them.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from laminae.spark.compiled import compiled
+from laminae.spark.compiled import CompiledPlan, CompiledSteps, compiled
+from laminae.spark.planned import MappedNodes, PlannedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from laminae.spark.compiled import CompiledPlan
 
 LOG = logging.getLogger(__name__)
 FILTER, ROWS_OUT = "Filter", "numOutputRows"
@@ -32,7 +30,18 @@ MOST_KEPT = 16
 class Template:
     """`made` is a plan of steps with one input each, upon `leaf`. It serves every session."""
 
-    __slots__ = ("_attributes", "_filters", "_java", "_kept", "_schema", "_steps", "_used", "columns")
+    __slots__ = (
+        "_attributes",
+        "_filters",
+        "_java",
+        "_kept",
+        "_maps",
+        "_over_rows",
+        "_schema",
+        "_steps",
+        "_used",
+        "columns",
+    )
 
     columns: tuple[str, ...]
     """The columns of the leaf that the plan reads."""
@@ -42,6 +51,9 @@ class Template:
         self._schema = _java(made).schema()
         self._kept: dict[Template | None, _Prepared] = {}
         self._used: dict[Template | None, bool] = {}
+        # Of rows that are planned already; False where that cannot be kept.
+        self._over_rows: CompiledSteps | Literal[False] | None = None
+        self._maps = MappedNodes()
         # From the root down to the step above the leaf.
         self._steps: list[Any] = []
         step: Any = _java(made).queryExecution().sparkPlan()
@@ -81,7 +93,9 @@ class Template:
         ready = self._java.prepared(session, plan)
         counters = _filters(ready, filters + self._filters + 1)[filters:]
         stages = compiled(ready) if keeps and self._used.get(above) else None
-        made = _Prepared(ready, stages, top._schema, _metric(counters[0]), _metric(counters[-1]))
+        if not isinstance(stages, CompiledPlan):
+            stages = None
+        made = _Prepared(ready, stages, top, _metric(counters[0]), _metric(counters[-1]))
         if len(self._used) >= MOST_KEPT:
             self._used.clear()
             self._kept.clear()
@@ -91,6 +105,19 @@ class Template:
             return made.run(records.sparkSession, ready.execute())
         self._kept[above] = made
         return made.run(records.sparkSession, made.compiled.rows())
+
+    def over(self, rows: PlannedFrame) -> PlannedFrame:
+        """The plan upon rows that are planned already; nothing of it is counted."""
+        spark = rows.sparkSession
+        self._java.sessions.setActiveSession(spark._jsparkSession)
+        if not isinstance(self._over_rows, CompiledSteps):
+            plan = self._over(self._renamed(_java(rows).queryExecution().sparkPlan()))
+            ready = self._java.prepared(spark._jsparkSession, plan)
+            if self._over_rows is None:
+                found = compiled(ready)
+                self._over_rows = found if isinstance(found, CompiledSteps) else False
+            return PlannedFrame.of(spark, ready.execute(), self._schema, self._maps)
+        return PlannedFrame.of(spark, self._over_rows.upon(rows.planned), self._schema, self._maps)
 
     def again(self, spark: SparkSession, files: Sequence[str], above: Template | None = None) -> Grafted | None:
         """The plan that was kept, upon files like those it was made upon; None without one, or when a file is gone."""
@@ -123,13 +150,12 @@ class _Prepared:
 
     plan: Any
     compiled: CompiledPlan | None
-    schema: Any
+    top: Template
     passed: Any
     came: Any
 
     def run(self, spark: SparkSession, rows: Any) -> Grafted:
-        session: Any = spark._jsparkSession
-        frame = ClassicDataFrame(session.internalCreateDataFrame(rows, self.schema, False), spark)
+        frame = PlannedFrame.of(spark, rows, self.top._schema, self.top._maps)
         # The plan, and with it its metrics, must live as long as somebody counts.
         return Grafted(frame, self, self.passed.value(), self.came.value())
 

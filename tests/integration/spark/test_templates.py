@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import StructType
 
+from laminae.spark.planned import MappedFrame, PlannedFrame, mapped
 from laminae.spark.quick import TemplateRows, no_rows
+from laminae.spark.rows import FrameRows
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -96,3 +104,36 @@ def test_a_plan_with_two_inputs_or_without_code_of_its_own_is_made_anew(spark, p
         spark.conf.unset("spark.sql.codegen.wholeStage")
     assert found.count() == 5
     assert template.again(spark, [places[0]]) is None
+
+
+@dataclass(frozen=True)
+class Add:
+    """A function upon batches that differs from epoch to epoch, as kernels do by what they know."""
+
+    number: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = pc.add(batch.column("s"), self.number)
+            texts = pc.if_else(pc.equal(pc.bit_wise_and(values, 1), 1), values.cast(pa.string()), None)
+            yield pa.RecordBatch.from_arrays([values, texts], names=["ten", "odd"])
+
+
+def test_functions_upon_kept_plans_and_plans_upon_these(spark, places):
+    # Workers cannot import the tests.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    template, above, again = even(spark), by_hundred(spark), by_hundred(spark)
+    out = StructType().add("ten", "long").add("odd", "string")
+    for number, path in enumerate(places):
+        total = sum(10 * value for value in range(number * 10, number * 10 + 10, 2))
+        groups = rows(spark, template, path).under(above)
+        assert isinstance(groups, PlannedFrame)
+        found = mapped(groups, Add(number), out)
+        assert isinstance(found, MappedFrame)
+        assert found.columns == ["ten", "odd"]
+        # By the frame, by the notes alone, and by another plan: each is a job of its own.
+        assert [tuple(row) for row in found.collect()] == [(total + number, str(total + 1) if number == 1 else None)]
+        assert found.texts("odd") == ([str(total + 1)] if number == 1 else [])
+        over = FrameRows(found, is_bare=True).under(again)
+        assert [tuple(row) for row in over.collect()] == [((total + number) // 100, total + number)]
+    assert mapped(read(spark, places[0]).selectExpr("value AS s"), Add(1), out).count() == 10

@@ -16,10 +16,13 @@ from pyspark.sql.types import StructType
 
 from laminae.catalog.updates import AdvanceOwner, SetViewState
 from laminae.engine.view_order import FAILED, WAITING, above
+from laminae.spark.planned import MappedFrame
+from laminae.spark.rows import FrameRows
 from laminae.spark.types import arrow_schema
 from laminae.spark.views.guard import Guard, letters
 from laminae.spark.views.late import late_delta
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
+from laminae.spark.views.plans import BasedRelation, is_ready
 from laminae.spark.views.tasks import TIMESTAMP
 from laminae.spark.views.tree import Deltas, emitted, view_delta
 from laminae.views.kernels.changelog import OP
@@ -92,21 +95,25 @@ class ViewJob:
         """`spark` is a session of our own: how its plans shuffle is set here."""
         self._settle(spark)
         states = [*views] if self.released is None else [self.released[0], *views]
-        relations, made = dict(deltas), dict[int, DataFrame]()
+        relations, made, based = dict(deltas), dict[int, DataFrame](), self.based
         guards = {state.owner: Guard() for state in states if self.is_guarded}
         kept: list[DataFrame] = []
         try:
             for state in states:
-                reads = len(readers(state.name, states))
-                frame = self._delta(state, relations, guards.get(state.owner), reads > 0)
+                above = readers(state.name, states)
+                reads, relation = len(above), state.name.casefold()
+                frame = self._delta(state, relations, guards.get(state.owner), based, reads > 0)
                 if frame is None:
                     continue
                 if reads > (0 if self.is_guarded else 1):
                     frame = frame.persist()
                     kept.append(frame)
                 made[state.owner] = frame
-                if reads:
-                    relations[state.name.casefold()] = frame.drop(OP, TIMESTAMP)
+                if based is not None and isinstance(frame, MappedFrame) and reads == 1 and is_ready(above[0], relation):
+                    own = BasedRelation(frame.schema, FrameRows(frame, is_bare=True), _without_time, None)
+                    based = based.beside(relation, own)
+                elif reads:
+                    relations[relation] = _without_time(frame)
             last = [made[s.owner] for s in states if s.owner in made and not readers(s.name, states)]
             notes = _collected(last, are_notes=self.released is None)
             return self._outcome(states, made, self._found(states, relations, guards, notes))
@@ -131,12 +138,12 @@ class ViewJob:
             spark.conf.set(name, value)
 
     def _delta(
-        self, state: ViewState, relations: Relations, guard: Guard | None, has_readers: bool
+        self, state: ViewState, relations: Relations, guard: Guard | None, based: Based | None, has_readers: bool
     ) -> DataFrame | None:
         directory = self.storage.new_segment(state.owner, "changes")
         if self.released is not None and state is self.released[0]:
             return emitted(state, self.released[1], self.place, directory)
-        return view_delta(state, relations, self.place, directory, guard, self.based, has_readers)
+        return view_delta(state, relations, self.place, directory, guard, based, has_readers)
 
     def _found(
         self, states: Sequence[ViewState], deltas: Relations, guards: Mapping[int, Guard], notes: tuple[Note, ...]
@@ -226,8 +233,16 @@ def _collected(frames: Sequence[DataFrame], are_notes: bool) -> tuple[Note, ...]
     """The notes of all frames, which may have nothing else; those that came by two ways are one."""
     if not frames:
         return ()
-    if len(frames) == 1 and are_notes:
-        (notes,) = frames
+    (first, *others) = frames
+    if not others and isinstance(first, MappedFrame):
+        texts = first.texts(NOTE)
+    elif not others and are_notes:
+        texts = [row[NOTE] for row in first.collect()]
     else:
         notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
-    return tuple(note_of(text) for text in dict.fromkeys(row[NOTE] for row in notes.collect()))
+        texts = [row[NOTE] for row in notes.collect()]
+    return tuple(map(note_of, dict.fromkeys(texts)))
+
+
+def _without_time(changes: DataFrame) -> DataFrame:
+    return changes.drop(OP, TIMESTAMP)

@@ -6,7 +6,7 @@ To analyse, optimise and plan them anew takes longer than an epoch of some ten t
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laminae.spark.quick import no_rows
@@ -14,7 +14,7 @@ from laminae.spark.template import Template
 from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -55,40 +55,51 @@ class Plans:
 
 
 @dataclass(frozen=True, slots=True)
-class Based:
-    """The rows of a source in this epoch, for views of which all are ready for kept plans.
+class BasedRelation:
+    """The rows of a relation in this epoch.
 
-    `changes` gives rows their weight; `key` tells what it does from what it did.
+    `changes` gives them their weight; `key` tells what it does from what it did.
     """
 
-    plans: Plans
-    spark: SparkSession
-    relation: str
     schema: StructType
     rows: Rows
     changes: Callable[[DataFrame], DataFrame]
     key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Based:
+    """Relations of an epoch, by their names in lower case, all of whose readers are ready for kept plans."""
+
+    plans: Plans
+    spark: SparkSession
+    relations: Mapping[str, BasedRelation]
+
+    def beside(self, name: str, relation: BasedRelation) -> Based:
+        return replace(self, relations={**self.relations, name: relation})
 
     def grouped(
         self,
         owner: int,
         operator: GroupBy | Distinct,
         shards: int,
-        make: Callable[[DataFrame], Summed],
+        make: Callable[[str, DataFrame], Summed],
     ) -> Summed | None:
-        """What `make` gives for the changes of the relation, None when the operator does not read them directly."""
-        if not _is_chain(operator.input, self.relation):
+        """What `make` gives for the changes of a relation, None when the operator reads none of these directly."""
+        name = _read_by_chain(operator.input)
+        found = None if name is None else self.relations.get(name)
+        if name is None or found is None:
             return None
 
         def plan() -> GroupPlan:
-            leaf = no_rows(self.spark, self.schema)
-            aggregate, made = make(self.changes(leaf))
+            leaf = no_rows(self.spark, found.schema)
+            aggregate, made = make(name, found.changes(leaf))
             return GroupPlan(aggregate, Template(leaf, made) if Template.can_be(made) else None)
 
-        kept = self.plans.plan((owner, operator, shards, self.schema.json(), self.key), plan)
+        kept = self.plans.plan((owner, operator, shards, found.schema.json(), found.key), plan)
         if kept.template is None:
-            return make(self.changes(self.rows.frame()))
-        return kept.aggregate, self.rows.under(kept.template)
+            return make(name, found.changes(found.rows.frame()))
+        return kept.aggregate, found.rows.under(kept.template)
 
 
 def is_ready(view: ViewState, relation: str) -> bool:
@@ -105,10 +116,11 @@ def _reads_into_groups(operator: Operator, relation: str) -> bool:
         case UnionAll(inputs=inputs):
             return all(_reads_into_groups(each, relation) for each in inputs)
         case GroupBy(input=below) | Distinct(input=below):
-            return _is_chain(below, relation) or _reads_into_groups(below, relation)
+            return _read_by_chain(below) == relation or _reads_into_groups(below, relation)
 
 
-def _is_chain(operator: Operator, relation: str) -> bool:
+def _read_by_chain(operator: Operator) -> str | None:
+    """The relation, in lower case, whose rows go by projections and filters alone into this."""
     while isinstance(operator, Linear):
         operator = operator.input
-    return isinstance(operator, Read) and operator.relation.casefold() == relation
+    return operator.relation.casefold() if isinstance(operator, Read) else None

@@ -17,7 +17,7 @@ from laminae.engine.watermarks import idle_sources, watermark_of
 from laminae.spark.views.job import NOTHING, Outcome, ViewJob, readers
 from laminae.spark.views.keyed import advance_table, judged
 from laminae.spark.views.notes import FailureNote
-from laminae.spark.views.plans import Based, is_ready
+from laminae.spark.views.plans import Based, BasedRelation, is_ready
 from laminae.spark.views.tree import Place, ViewState, view_state
 from laminae.trace.spec import WEIGHT
 from laminae.views.emission import strategy_of
@@ -122,7 +122,8 @@ class EpochViews:
         are_ready = all(is_ready(state, relation) for state in readers(self.source, self.states))
         if self.plans is None or self.schema is None or self.is_guarded or not (rows.is_bare and are_ready):
             return None
-        return Based(self.plans, self.spark, relation, self.schema, rows, self._changes, self.weights)
+        own = BasedRelation(self.schema, rows, self._changes, self.weights)
+        return Based(self.plans, self.spark, {relation: own})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.spark.planned import mapped
 from laminae.spark.types import arrow_type, spark_schema
 from laminae.spark.views.grouping import aggregate_over, grouped
 from laminae.spark.views.guard import Guard, timed
@@ -189,16 +190,15 @@ class Deltas:
             self._closed(operator),
             self.view.fresh or frozenset(),
         )
-        found = groups.mapInArrow(stage, spark_schema(stage.schema()))
+        found = mapped(groups, stage, spark_schema(stage.schema()))
         return found if self.guard is None else self.guard.keep(found)
 
     def _summed(self, operator: GroupBy | Distinct) -> tuple[Aggregate, DataFrame] | None:
         """What the operator adds up, and its groups; by a kept plan where there is one."""
         shards = self.place.shards
         if self.based is not None:
-            relation = self.based.relation
 
-            def of_changes(changes: DataFrame) -> tuple[Aggregate, DataFrame]:
+            def of_changes(relation: str, changes: DataFrame) -> tuple[Aggregate, DataFrame]:
                 found = Deltas(self.view, {relation: changes}, self.place)._summed(operator)
                 assert found is not None  # it reads the relation
                 return found

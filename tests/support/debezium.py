@@ -64,6 +64,11 @@ class Database:
             names = [column.name for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
+    def columns(self, table: str) -> list[str]:
+        with psycopg.connect(self.url) as connection:
+            found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(table)))
+            return [column.name for column in found.description or ()]
+
     def topic(self, form: str, table: str) -> str:
         return f"{self.prefix(form)}.public.{table}"
 

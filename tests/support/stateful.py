@@ -155,7 +155,9 @@ def join(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
 
 def chained(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
     late = events(spark, inbox, metadata).withWatermark("ts", "0 seconds").dropDuplicatesWithinWatermark(["metadata"])
-    return late.groupBy(F.window("ts", "5 seconds")).agg(F.first("metadata"), F.count("*"))
+    # Not the first that comes: duplicates are found by a hash of the struct, so another schema has another order.
+    latest = F.max_by("metadata", "metadata.timestamp")
+    return late.groupBy(F.window("ts", "5 seconds")).agg(latest, F.count("*"))
 
 
 def processing(spark: SparkSession, inbox: Path, metadata: str) -> DataFrame:
@@ -197,7 +199,8 @@ def remembering(metadata: str, *, in_pandas: bool = False) -> StatefulProcessor:
             return None
         fields = dict(zip(names, tuple(value), strict=True))  # type: ignore[arg-type]  # a row
         geo = fields["geo"]
-        return json.dumps({**fields, "geo": geo and dict(zip(geo_names, tuple(geo), strict=True))}, sort_keys=True)
+        told = {**fields, "geo": geo and dict(zip(geo_names, tuple(geo), strict=True))}
+        return json.dumps(told, sort_keys=True, default=str)
 
     class Remembering(StatefulProcessor):
         """Keeps the metadata of its key in every kind of state there is, and tells what it has."""

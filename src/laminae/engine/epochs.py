@@ -105,8 +105,9 @@ class SourceMemory:
     """What the epochs of a source need not ask again: its versions, the stamps that come up, tables made of both.
 
     All of it can be forgotten: it saves time, and decides nothing. `versions` are all up to the one in force.
-    `writers` are what its schema ids stand for, None: to be read again; `recent` are ids as they came up, and `asked`
-    those that were refused under the definition in force: under another one they are asked about again.
+    `writers` are what its schema ids stand for, None: to be read again; `recent` are ids as they came up, alone if
+    `is_narrow`, and `asked` those that were refused under the definition in force: under another one they are asked
+    about again.
     """
 
     versions: tuple[VersionRecord, ...] = ()
@@ -114,6 +115,7 @@ class SourceMemory:
     closer_until: dict[Way, int] = field(default_factory=dict)
     writers: tuple[WriterRecord, ...] | None = None
     recent: tuple[int, ...] = ()
+    is_narrow: bool = False
     asked: set[tuple[int, int]] = field(default_factory=set)
     _tables: dict[tuple[object, ...], DecoderTable] = field(default_factory=dict)
 
@@ -132,6 +134,16 @@ class SourceMemory:
         self.recent = (*(each for each in self.recent if each != schema_id), schema_id)
         self.asked.add((schema_id, source.definition_seq))
         self.closer_until.clear()
+
+    def keep_to(self, ids: Iterable[int]) -> None:
+        """A new schema changes the way from every other one: those that its first epoch lacks wait until they are met.
+
+        Each is a part of the plan, which is made while that epoch waits.
+        """
+        there = set(ids)
+        others = there - set(self.recent)
+        self.recent = (*sorted(others), *(each for each in self.recent if each in there))
+        self.is_narrow = True
 
     def ways(self, batch_id: int) -> list[Way]:
         """Those that records of epochs not long ago did not spoil."""
@@ -178,6 +190,7 @@ class SourceMemory:
             self.stamps[-MOST_STAMPS:],
             writers=self.writers,
             recent=self.recent,
+            is_narrow=self.is_narrow,
             asked=self.asked,
             _tables=dict(self._tables),
         )
@@ -191,7 +204,8 @@ class SourceMemory:
         known = [
             writer
             for writer in as_of(self.writers or ())
-            if writer.refusal is None or (writer.schema_id, source.definition_seq) in self.asked
+            if (writer.refusal is None or (writer.schema_id, source.definition_seq) in self.asked)
+            and (writer.schema_id in order or not self.is_narrow)
         ]
         return tuple(sorted(known, key=lambda writer: order.get(writer.schema_id, -1))[-MOST_WRITERS:])
 

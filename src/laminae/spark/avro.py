@@ -96,10 +96,12 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
         # Of a record without a schema that is known nothing is done: if it has a value, it has an error.
         events.append((VALUE.is_null(), event_of(literal(TOMBSTONE), NO_NUMBER)))
         last.add(cases(events), EVENT)
+    converted_values = [pair for reading in readings if isinstance(reading, _Event) for pair in reading.made()]
+    if not converted_values:
+        return [framed, parsed, last]
     made = Columns(spark).add(STAR)
-    for reading in readings:
-        for value, name in reading.made() if isinstance(reading, _Event) else ():
-            made.add(value, name)
+    for value, name in converted_values:
+        made.add(value, name)
     return [framed, parsed, made, last]
 
 

@@ -217,8 +217,12 @@ class EpochRunner:
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""
+        # An epoch under way has perhaps met the schema id that changed it, and plans for itself.
+        if not (is_framed(source.options) and self._locks[source.id].locked()):
+            self._make_ready(spark, source)
+
+    def _make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         memory = self._memories[source.id]
-        # What schema ids stand for is read again by an epoch that has met one, and is planning itself.
         if changelog_of(source.options) != APPEND or (is_framed(source.options) and memory.writers is None):
             return
         log = open_log(source, str(self.storage.home))
@@ -241,7 +245,7 @@ class EpochRunner:
                 memory.meet_writer(present, found.schema_id)
                 memory.learn(present, self.catalog.versions)
                 memory.learn_writers(present, self.catalog.writers)
-                self.make_ready(spark, present)
+                self._make_ready(spark, present)
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
@@ -304,8 +308,13 @@ class EpochRunner:
         if plan.table.writers is None or not isinstance(log, NumberedLog):
             return False
         read = partial(log.read, spark, span)
-        strangers = self._schema_ids.found(spark, read) - {writer.schema_id for writer in plan.table.writers}
-        return self.writers.meet(memory, plan.source, strangers, lambda: count_of(read, strangers))
+        found = self._schema_ids.found(spark, read, log.planned(spark, span))
+        strangers = found - {writer.schema_id for writer in plan.table.writers}
+        is_new = not strangers.issubset(writer.schema_id for writer in memory.writers or ())
+        is_met = self.writers.meet(memory, plan.source, strangers, lambda: count_of(read, strangers))
+        if is_met and is_new:
+            memory.keep_to(found)
+        return is_met
 
     def _meets_versions(self, memory: SourceMemory, plan: EpochPlan, decoded: Decoded) -> bool:
         """Whether records were refused only because the table lacks their versions: then the epoch runs again."""

@@ -10,9 +10,10 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 READY_SECONDS = 1.0
+INTERNAL_ROW = "org.apache.spark.sql.catalyst.InternalRow"
 Read = Callable[[Sequence[str]], "DataFrame"]
 """Records with these columns."""
 Files = Callable[[Sequence[str]], Sequence[str] | None]
+Planned = Callable[[Sequence[str]], object | None]
 
 
 @dataclass(slots=True)
@@ -38,13 +41,14 @@ class TemplateRows:
     """`laminae.spark.contract.QuickRows` that a template makes of records.
 
     `template` is asked for one that makes these columns of a row, None for all of them. `files` are those that `read`
-    reads, where from epoch to epoch nothing else differs; else None.
+    reads, where from epoch to epoch nothing else differs; else None. So `planned` is the RDD below what `read` reads.
     """
 
     spark: SparkSession
     template: Callable[[tuple[str, ...] | None], Template]
     read: Read
     files: Files = lambda columns: None
+    planned: Planned = lambda columns: None
     is_bare: bool = True
     _made: Grafted | None = None
 
@@ -62,11 +66,14 @@ class TemplateRows:
 
     def _upon(self, above: Template | None) -> DataFrame:
         template = self.template(None if above is None else above.columns)
-        files, found = self.files(template.columns), None
+        files, rows, found = self.files(template.columns), self.planned(template.columns), None
         if files is not None:
             with reading_many(self.spark, len(files)):
                 found = template.again(self.spark, files, above)
-        self._made = found or template.upon(self.read(template.columns), above, keeps=files is not None)
+        elif rows is not None:
+            found = template.again_upon(self.spark, rows, above)
+        is_alike = not (files is None and rows is None)
+        self._made = found or template.upon(self.read(template.columns), above, keeps=is_alike)
         return self._made.frame
 
     def _run(self) -> Grafted:
@@ -75,10 +82,15 @@ class TemplateRows:
 
 
 def quick_rows(
-    spark: SparkSession, table: DecoderTable, read: Read, fits: str | None, files: Files = lambda columns: None
+    spark: SparkSession,
+    table: DecoderTable,
+    read: Read,
+    fits: str | None,
+    files: Files = lambda columns: None,
+    planned: Planned = lambda columns: None,
 ) -> TemplateRows:
     """The rows of records of JSON. What is parsed of a record does not depend on the columns that are asked for."""
-    return TemplateRows(spark, lambda columns: _json_template(spark, table, fits), read, files)
+    return TemplateRows(spark, lambda columns: _json_template(spark, table, fits), read, files, planned)
 
 
 def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> None:
@@ -110,8 +122,15 @@ def _pass(rows: DataFrame) -> None:
 
 def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
     """The leaf of a template."""
-    # An empty list would be known to be empty, and everything upon it optimised away.
-    return spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
+    # An empty list would be known to be empty, and everything upon it optimised away. An RDD of Python's takes 25 ms.
+    jvm: Any = spark.sparkContext._jvm
+    context: Any = spark.sparkContext._jsc
+    tags = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
+    rows = context.sc().emptyRDD(tags.apply(jvm.java.lang.Class.forName(INTERNAL_ROW)))
+    types = jvm.org.apache.spark.sql.types.StructType
+    session: Any = spark._jsparkSession
+    kind = types.fromDDL(schema) if isinstance(schema, str) else session.parseDataType(schema.json())
+    return ClassicDataFrame(session.internalCreateDataFrame(rows, kind, False), spark)
 
 
 def kept_template(table: DecoderTable, key: Hashable, make: Callable[[], Template]) -> Template:

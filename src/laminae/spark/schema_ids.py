@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+from pyspark.sql.types import StringType, StructField, StructType
 
 from laminae.spark.avro import FRAME, frame_of, framed_id
 from laminae.spark.contract import RAW_SCHEMA
-from laminae.spark.quick import no_rows
+from laminae.spark.planned import MappedFrame, mapped
+from laminae.spark.quick import TemplateRows, no_rows
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from laminae.spark.quick import Read
+    from laminae.spark.quick import Planned, Read
 
-IDS = "ids"
+ID = "id"
+TOLD = StructType([StructField(ID, StringType())])
 
 
 class SchemaIds:
@@ -29,21 +34,31 @@ class SchemaIds:
     def __init__(self) -> None:
         self._template: Template | None = None
 
-    def found(self, spark: SparkSession, read: Read) -> frozenset[int]:
+    def found(self, spark: SparkSession, read: Read, planned: Planned) -> frozenset[int]:
         """The ids among these records."""
         if self._template is None:
             leaf = no_rows(spark, RAW_SCHEMA)
-            # One set for all: grouped by id, it would have as many tasks as the session has shuffle partitions.
-            self._template = Template(leaf, _ids(leaf).agg(F.collect_set("id").alias(IDS)))
-        (row,) = self._template.upon(read(self._template.columns)).frame.collect()
-        return frozenset(row[IDS])
+            self._template = Template(leaf, _ids(leaf))
+        template = self._template
+        ids = TemplateRows(spark, lambda columns: template, read, planned=planned).frame()
+        # Not grouped by Spark: that is planned for every epoch, and has as many tasks as the session has partitions.
+        told = mapped(ids, _each_once, TOLD)
+        assert isinstance(told, MappedFrame)  # the ids come of a template
+        return frozenset(map(int, told.texts(ID)))
 
 
 def count_of(read: Read, ids: Iterable[int]) -> int:
     """How many records of these ids there are."""
-    return _ids(read(("value",))).where(F.col("id").isin(list(ids))).count()
+    return _ids(read(("value",))).where(F.col(ID).isin(list(ids))).count()
+
+
+def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    seen: set[int] = set()
+    for batch in batches:
+        seen.update(pc.unique(batch.column(ID)).drop_null().to_pylist())
+    yield pa.RecordBatch.from_arrays([pa.array(sorted(map(str, seen)), pa.string())], names=[ID])
 
 
 def _ids(records: DataFrame) -> DataFrame:
     framed = records.select(frame_of().column.alias(FRAME.sql.strip("`")), "value")
-    return framed.select(framed_id().column.alias("id"))
+    return framed.select(framed_id().column.alias(ID))

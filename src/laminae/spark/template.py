@@ -93,18 +93,17 @@ class Template:
         ready = self._java.prepared(session, plan)
         counters = _filters(ready, filters + self._filters + 1)[filters:]
         stages = compiled(ready) if keeps and self._used.get(above) else None
-        if not isinstance(stages, CompiledPlan):
-            stages = None
         made = _Prepared(ready, stages, top, _metric(counters[0]), _metric(counters[-1]))
         if len(self._used) >= MOST_KEPT:
             self._used.clear()
             self._kept.clear()
         # One that cannot be kept is not taken apart again.
         self._used[above] = above not in self._used or stages is not None
-        if made.compiled is None:
-            return made.run(records.sparkSession, ready.execute())
-        self._kept[above] = made
-        return made.run(records.sparkSession, made.compiled.rows())
+        if made.compiled is not None:
+            self._kept[above] = made
+        if isinstance(made.compiled, CompiledPlan):
+            return made.run(records.sparkSession, made.compiled.rows())
+        return made.run(records.sparkSession, ready.execute())
 
     def over(self, rows: PlannedFrame) -> PlannedFrame:
         """The plan upon rows that are planned already; nothing of it is counted."""
@@ -122,7 +121,7 @@ class Template:
     def again(self, spark: SparkSession, files: Sequence[str], above: Template | None = None) -> Grafted | None:
         """The plan that was kept, upon files like those it was made upon; None without one, or when a file is gone."""
         kept = self._kept.get(above)
-        if kept is None or kept.compiled is None:
+        if kept is None or not isinstance(kept.compiled, CompiledPlan):
             return None
         try:
             rows = kept.compiled.rows_of(spark._jsparkSession, files)
@@ -131,6 +130,14 @@ class Template:
             del self._kept[above]
             return None
         return None if rows is None else kept.run(spark, rows)
+
+    def again_upon(self, spark: SparkSession, rows: Any, above: Template | None = None) -> Grafted | None:
+        """The plan that was kept, upon an RDD like the one below the records it was made upon; None without one."""
+        kept = self._kept.get(above)
+        if kept is None or not isinstance(kept.compiled, CompiledSteps):
+            return None
+        self._java.sessions.setActiveSession(spark._jsparkSession)
+        return kept.run(spark, kept.compiled.upon(rows))
 
     def _over(self, plan: Any) -> Any:
         for step in reversed(self._steps):
@@ -149,7 +156,7 @@ class _Prepared:
     """A plan that is ready to run; what went through its first filter and through the last, of all its runs."""
 
     plan: Any
-    compiled: CompiledPlan | None
+    compiled: CompiledPlan | CompiledSteps | None
     top: Template
     passed: Any
     came: Any

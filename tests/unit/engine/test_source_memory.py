@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from laminae.catalog.model import SourceRecord, VersionRecord
+from laminae.catalog.model import SourceRecord, VersionRecord, WriterRecord
 from laminae.engine.epochs import (
     CLOSER_EPOCHS,
     MOST_STAMPS,
@@ -166,3 +166,26 @@ def test_stamps_that_are_known_ahead_have_their_decoders_in_the_first_plan():
     plan = plan_epoch(source(5), memory, (), 0, ("a", "b"), range(7, 9), stamps={2, 4})
     assert [decoder.version for decoder in plan.table.decoders] == [2, 4, 5]
     assert memory.stamps == ()
+
+
+def framed(definition_seq=1):
+    options = (("connector", "kafka"), ("format", "avro"), ("registry", "http://127.0.0.1:1"))
+    return SourceRecord(1, "s", 1, SCHEMA, 2, options, (), None, None, NOW, definition_seq)
+
+
+def schema_ids(memory):
+    return [writer.schema_id for writer in memory.table(framed(), range(1)).writers]
+
+
+def test_a_new_schema_id_is_planned_with_those_of_its_epoch_and_others_come_back_when_they_are_met():
+    known = [WriterRecord(1, number, 0, number, True, None, "", SCHEMA) for number in range(1, 5)]
+    memory = memory_of("0", connector="kafka")
+    memory.learn_writers(framed(), lambda _: known[:3])
+    assert schema_ids(memory) == [1, 2, 3]
+    memory.meet_writer(framed(), 4)
+    memory.learn_writers(framed(), lambda _: known)
+    memory.keep_to({2, 4})
+    assert schema_ids(memory) == [2, 4]
+    memory.meet_writer(framed(), 1)
+    memory.learn_writers(framed(), lambda _: known)
+    assert schema_ids(memory) == [2, 4, 1]

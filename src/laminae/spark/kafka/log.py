@@ -18,7 +18,7 @@ from laminae.spark.logs.numbered import NumberedLog, no_records
 from laminae.spark.logs.stream import LogOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from laminae.spark.contract import Decoded, LogRange
     from laminae.spark.kafka.slices import Place, Slice, SliceList
     from laminae.spark.logs.tails import Settings
+    from laminae.spark.quick import Planned
 
 SKIP = "skip"
 NEW_KEY = "__debezium.newkey"
 """The header of an event that deletes a row which goes on under another key."""
+# Columns of a record as Spark's connector gives them, and those that are made of these alone, whatever the range.
+PLAIN = frozenset(("key", "value", "offset", "timestamp"))
+OWN = PLAIN | {"partition"}
 PLACE = call("concat", column("topic"), literal("-"), column("partition"))
 
 
@@ -60,6 +64,15 @@ class KafkaLog(NumberedLog):
         slices = self._read_slices(span)
         return self._read(spark, slices, columns, slices)
 
+    def planned(self, spark: SparkSession, span: LogRange) -> Planned:
+        """Of ranges that have records, for columns that are the connector's own."""
+
+        def rows(columns: Sequence[str]) -> object | None:
+            spans = _with_records(self._spans(self._read_slices(span))) if OWN.issuperset(columns) else {}
+            return records_of(self._settings).rows(spark, spans, self._skips) if spans else None
+
+        return rows
+
     def decoded(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> Decoded:
         # Which item a record is of matters only where another version begins to hold.
         slices, places = self._read_slices(span), {decoder.since for decoder in table.decoders}
@@ -74,7 +87,7 @@ class KafkaLog(NumberedLog):
     def _read(
         self, spark: SparkSession, slices: Sequence[Slice], columns: Sequence[str], cuts: Sequence[Slice]
     ) -> DataFrame:
-        spans = {place: span for place, span in self._spans(slices).items() if span.end > span.start}
+        spans = _with_records(self._spans(slices))
         if not spans:
             return no_records(spark)
         raw = {
@@ -91,6 +104,8 @@ class KafkaLog(NumberedLog):
         }
         has_headers = MOVES in columns or "version_header" in self._settings
         found = records_of(self._settings).frame(spark, spans, self._skips, has_headers)
+        if PLAIN.issuperset(columns):
+            return found
         wanted = Columns(spark)
         for name, value in raw.items():
             if name in columns:
@@ -138,6 +153,10 @@ class SliceOffsets(LogOffsets):
 
     def fix_target(self) -> None:
         self._target = self._slices.all_items()
+
+
+def _with_records(spans: Mapping[Place, Span]) -> dict[Place, Span]:
+    return {place: span for place, span in spans.items() if span.end > span.start}
 
 
 def _item(cuts: Sequence[Slice], places: Sequence[Place]) -> Expression:

@@ -48,6 +48,17 @@ class TopicRecords:
     def frame(self, spark: SparkSession, spans: Mapping[Place, Span], skips_lost: bool, has_headers: bool) -> DataFrame:
         """Every span has records. Lost ones fail the job that reads them, unless they are to be skipped."""
         session: Any = getattr(spark, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
+        rows, schema = self._rows(spark, spans, skips_lost, has_headers)
+        return ClassicDataFrame(session.internalCreateDataFrame(rows, schema, False), spark)
+
+    def rows(self, spark: SparkSession, spans: Mapping[Place, Span], skips_lost: bool) -> object:
+        """The RDD below such a frame without headers."""
+        return self._rows(spark, spans, skips_lost, has_headers=False)[0]
+
+    def _rows(
+        self, spark: SparkSession, spans: Mapping[Place, Span], skips_lost: bool, has_headers: bool
+    ) -> tuple[Any, Any]:
+        session: Any = getattr(spark, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
         with self._lock:
             if any(span.is_anew for span in spans.values()):
                 # Another topic of this name: what was fetched ahead of the one before is none of its records.
@@ -63,8 +74,7 @@ class TopicRecords:
         each = jvm.PythonUtils.toSeq([jvm.scala.Option.apply(partition) for partition in partitions])
         no_metrics = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
         made = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceRDD
-        rows = made(session.sparkContext(), each, factory, False, no_metrics)
-        return ClassicDataFrame(session.internalCreateDataFrame(rows, opened.schema, False), spark)
+        return made(session.sparkContext(), each, factory, False, no_metrics), opened.schema
 
     def _open(self, spark: SparkSession, skips_lost: bool, has_headers: bool) -> _Opened:
         """The one that is open, unless a secret has changed, or Spark was started anew."""

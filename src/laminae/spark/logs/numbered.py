@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
     from laminae.spark.contract import Decoded, LogRange, OnProblem, Outside, QuickRows
     from laminae.spark.logs.tails import Settings
+    from laminae.spark.quick import Planned
 
 LIMIT = "max_files_per_epoch"
 
@@ -101,11 +102,16 @@ class NumberedLog(ABC):
     ) -> QuickRows | None:
         if not is_decoded_at_once(table):
             return None
-        return quick_rows(spark, table, partial(self.read, spark, span), fits, partial(self.files, span))
+        read, files, planned = partial(self.read, spark, span), partial(self.files, span), self.planned(spark, span)
+        return quick_rows(spark, table, read, fits, files, planned)
 
     def files(self, span: LogRange, columns: Sequence[str]) -> Sequence[str] | None:
         """What `read` reads of a range, where from range to range nothing but the files differs."""
         return None
+
+    def planned(self, spark: SparkSession, span: LogRange) -> Planned:
+        """The RDD below what `read` reads of a range, where from range to range nothing else differs; else None."""
+        return lambda columns: None
 
     def make_ready(self, spark: SparkSession, table: DecoderTable, like: LogRange | None) -> None:
         if not is_decoded_at_once(table):

@@ -1,0 +1,39 @@
+"""`make test`: all tests, as two runs of pytest side by side, since a test of a stream waits more than it computes.
+
+The first holds every test that works on the Spark session of the run, and the services they read from. The second has
+the rest: what needs no Spark, and what starts drivers of its own in order to kill them. Its output comes at the end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+
+ON_THE_SESSION = ("tests/integration/spark",)
+THE_REST = (
+    "tests/unit",
+    "tests/behaviours",
+    "tests/properties",
+    "tests/integration",
+    *(f"--ignore={place}" for place in ON_THE_SESSION),
+)
+SLOWEST = "--durations=15"
+# What pytest says of a run that was given no test: a part that has lost its tests must not pass for one that is well.
+PYTEST = (sys.executable, "-m", "pytest", SLOWEST)
+
+
+def main() -> int:
+    with tempfile.TemporaryFile() as output:
+        rest = subprocess.Popen([*PYTEST, *THE_REST], stdout=output, stderr=subprocess.STDOUT)
+        try:
+            session = subprocess.run([*PYTEST, *ON_THE_SESSION], check=False).returncode
+        finally:
+            other = rest.wait()
+            output.seek(0)
+            sys.stdout.write(output.read().decode(errors="replace"))
+    return session or other
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,7 +27,7 @@ demo: setup ## Show schemas evolving: verdicts, refusals and history
 	@$(PY) -m laminae demo
 
 test: setup ## Run the tests
-	@$(PY) -m pytest
+	@$(PY) tools/run_tests.py
 
 test-spark43: setup ## Run the tests of state on Spark 4.3, in an environment of its own
 	@test -x .venv43/bin/python || $(UV) venv --quiet --python $(PY) .venv43

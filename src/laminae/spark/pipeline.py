@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 
 from laminae.catalog.updates import SetSourceProblem
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 WATCH_SECONDS = 0.2
+DYING_SECONDS, DYING_LOOK_SECONDS = 5.0, 0.02
 TELL_SECONDS = 1.0
 
 
@@ -217,9 +218,18 @@ class Pipeline:
             yield
         except (Py4JError, OSError) as problem:
             gone = self._dead_jvm()
+            if gone is None and isinstance(problem, Py4JNetworkError | ConnectionError):
+                gone = self._dying_jvm()
             if gone is None:
                 raise
             raise gone from problem
+
+    def _dying_jvm(self) -> LaminaeError | None:
+        """A process that is killed closes its sockets some moments before it is gone."""
+        deadline = time.monotonic() + DYING_SECONDS
+        while (gone := self._dead_jvm()) is None and time.monotonic() < deadline:
+            time.sleep(DYING_LOOK_SECONDS)
+        return gone
 
     def _stop_queries(self, orderly: bool) -> None:
         for stream in self._running() if self._dead_jvm() is None else ():

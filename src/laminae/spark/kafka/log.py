@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from laminae.spark.logs.tails import Settings
 
 SKIP = "skip"
-NEW_KEY = "__debezium.newkey"
-"""The header of an event that deletes a row which goes on under another key."""
+MOVED_ROW = ("__debezium.newkey", "__debezium.oldkey")
+"""The headers of events about one row with two keys: the one that deletes it, and the one that inserts it again."""
 PLACE = call("concat", column("topic"), literal("-"), column("partition"))
 
 
@@ -85,9 +85,7 @@ class KafkaLog(NumberedLog):
             "item": _item(cuts, list(spans)),
             "timestamp": column("timestamp"),
             "version": self._version(),
-            MOVES: each(
-                "exists", column("headers"), lambda header: header.field("key").compared("=", literal(NEW_KEY))
-            ),
+            MOVES: each("exists", column("headers"), lambda header: header.field("key").is_one_of(MOVED_ROW)),
         }
         has_headers = MOVES in columns or "version_header" in self._settings
         found = records_of(self._settings).frame(spark, spans, self._skips, has_headers)

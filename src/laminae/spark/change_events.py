@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EVENT, MOVES = "_event", "_moves"
 """A struct: `op`, `sequence`, the BIGINT that orders events, and `moves`: the row that it deletes goes on under another
-key, as a column of raw records says where their log knows."""
+key, or what it inserts comes from one, as a column of raw records says where their log knows."""
 PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
 INSERT, SNAPSHOT = "c", "r"
 IGNORED = (MESSAGE, TOMBSTONE)

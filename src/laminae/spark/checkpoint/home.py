@@ -29,7 +29,7 @@ from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.aggregates import FloatTotal, ValueSet, groups_trace, values_trace
-from laminae.views.kernels.keyed_table import TABLE, table_trace, truncated_trace
+from laminae.views.kernels.keyed_table import TABLE, moved_trace, table_trace, truncated_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,8 +90,8 @@ class _HomeState:
         for source in self.sources:
             if is_keyed(source):
                 keyed = source_table_state(self.catalog, source).keyed
-                truncated = [] if keyed.sequence is None else [truncated_trace(keyed.sequence)]
-                yield from self._owned(source, place, until, {TABLE: [table_trace(keyed), *truncated]})
+                others = [] if keyed.sequence is None else [truncated_trace(keyed.sequence), moved_trace(keyed)]
+                yield from self._owned(source, place, until, {TABLE: [table_trace(keyed), *others]})
         for view in self.views:
             yield from self._owned(view, place, until, self._traces(view))
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from laminae.spark.quick import Planned
 
 SKIP = "skip"
-NEW_KEY = "__debezium.newkey"
-"""The header of an event that deletes a row which goes on under another key."""
+MOVED_ROW = ("__debezium.newkey", "__debezium.oldkey")
+"""The headers of events about one row with two keys: the one that deletes it, and the one that inserts it again."""
 # Columns of a record as Spark's connector gives them, and those that are made of these alone, whatever the range.
 PLAIN = frozenset(("key", "value", "offset", "timestamp"))
 OWN = PLAIN | {"partition"}
@@ -98,9 +98,7 @@ class KafkaLog(NumberedLog):
             "item": _item(cuts, list(spans)),
             "timestamp": column("timestamp"),
             "version": self._version(),
-            MOVES: each(
-                "exists", column("headers"), lambda header: header.field("key").compared("=", literal(NEW_KEY))
-            ),
+            MOVES: each("exists", column("headers"), lambda header: header.field("key").is_one_of(MOVED_ROW)),
         }
         has_headers = MOVES in columns or "version_header" in self._settings
         found = records_of(self._settings).frame(spark, spans, self._skips, has_headers)

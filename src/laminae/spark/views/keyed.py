@@ -29,13 +29,14 @@ from laminae.spark.views.tasks import SHARD, TIMESTAMP, Emit, note_rows, out_sch
 from laminae.trace.manifest import Manifest
 from laminae.trace.spec import HASH
 from laminae.trace.store import RunStore
+from laminae.trace.values import gathered, integers
 from laminae.views.kernels import upsert
 from laminae.views.kernels.changelog import OP
-from laminae.views.kernels.keyed_table import DELETED, KEPT, MOVES, ORDER, SEQUENCE, TABLE, KeyedTable
+from laminae.views.kernels.keyed_table import DELETED, KEPT, MOVED, MOVES, ORDER, SEQUENCE, TABLE, KeyedTable
 from laminae.views.kernels.moved import HOME, with_old_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from laminae.spark.views.notes import Note
     from laminae.spark.views.tree import Place
     from laminae.trace.run import Run
+    from laminae.zset.wide import Int64s
 
 ITEM, OFFSET = "item", "offset"
 PLACED = "_placed"
@@ -132,7 +134,7 @@ def table_delta(
 ) -> DataFrame:
     """What these records change of the table, written to `directory` as it passes.
 
-    With `is_spread` every shard is given all events, those of others to look into.
+    With `is_spread` every shard is given all events, those of others to look into; else only what it must know of them.
     """
     types = {name: spark_type(kind) for name, kind in zip(table.schema.names, table.schema.types, strict=True)}
     row = {name: column(ROW).field(name).sql for name in types}
@@ -143,8 +145,9 @@ def table_delta(
     own = [f"xxhash64({hashed}) AS {HASH}", ITEM, OFFSET]
     if table.has_events:
         op = column(EVENT).field("op").sql
-        # Every shard must know of a truncation.
-        all_shards = f"WHEN {op} = '{TRUNCATE}' THEN sequence(0, {place.shards - 1})"
+        moves = column(EVENT).field("moves").sql
+        # Every shard must know of a truncation, and where a row arrived that one of them remembers.
+        all_shards = f"WHEN {op} = '{TRUNCATE}' OR {op} = '{INSERT}' AND {moves} THEN sequence(0, {place.shards - 1})"
         is_ignored = f"{op} IN ({', '.join(literal(each).sql for each in IGNORED)})"
         others = f"sequence(0, {place.shards - 1})" if is_spread else f"array({shard})"
         own += [
@@ -153,7 +156,7 @@ def table_delta(
             f"{op} = '{DELETE}' AS {DELETED}",
             f"{column(EVENT).field('sequence').sql} AS {SEQUENCE}",
             f"{op} AS {EVENT_OP}",
-            f"{column(EVENT).field('moves').sql} AS {MOVES}",
+            f"{moves} AS {MOVES}",
             f"{unavailable_columns([(column(ROW).field(name), kind) for name, kind in types.items()]).sql} AS {KEPT}",
         ]
     else:
@@ -234,11 +237,12 @@ class UpsertShard:
         store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)
-        moved = 0
+        data, moved = _in_order(data), 0
+        arrived = _arrived(data) if self.table.has_events else upsert.NOTHING
         if self.table.has_events:
-            data, moved = self._with_moved(data, shard)
+            data, moved = self._own(data, shard)
         events = _events(data)
-        step = upsert.step(self.table.keyed, _in_order(events.rows), before, store, events.truncate_at)
+        step = upsert.step(self.table.keyed, events.rows, before, store, events.truncate_at, arrived)
         note = StateNote(
             owner,
             TABLE,
@@ -255,25 +259,27 @@ class UpsertShard:
     def schema(self) -> pa.Schema:
         return out_schema(self.table.shown, timed=True)
 
-    def _with_moved(self, data: pa.Table, shard: int) -> tuple[pa.Table, int]:
+    def _own(self, data: pa.Table, shard: int) -> tuple[pa.Table, int]:
         """The events of this shard, and how many of them are inserts that lack a value of the row under its old key."""
-        ops, at_home = data.column(EVENT_OP), pc.equal(data.column(HOME), shard)
+        ops = data.column(EVENT_OP)
         lacks = pc.and_(pc.equal(ops, INSERT), pc.is_valid(data.column(KEPT)))
-        is_own = pc.or_(at_home, pc.invert(pc.is_in(ops, pa.array(WITH_ROW))))
-        if not self.is_spread:
-            return data, pc.sum(lacks).as_py() or 0
-        own = data.filter(pc.and_(is_own, pc.invert(lacks)))
-        inserts = data.filter(pc.and_(at_home, lacks))
-        if not inserts.num_rows:
-            return own, 0
-        everything = _in_order(data.filter(pc.is_in(ops, pa.array(WITH_ROW))))
-        states = [self._runs(each) for each in self.table.manifests]
-        filled = with_old_values(self.table.keyed, inserts, everything, self._runs, states)
-        return pa.concat_tables([own, filled.cast(own.schema)]), 0
+        has_row, at_home = pc.is_in(ops, pa.array(WITH_ROW)), pc.equal(data.column(HOME), shard)
+        moved = pc.sum(pc.and_(lacks, at_home)).as_py() or 0
+        if moved:
+            # Also where no header told, such an insert is one of a row that moved.
+            moves = pc.or_(data.column(MOVES), lacks)
+            data = data.set_column(data.schema.get_field_index(MOVES), MOVES, moves)
+        if moved and self.is_spread:
+            rest = data.filter(pc.invert(has_row))
+            events = with_old_values(self.table.keyed, data.filter(has_row), self._runs(TABLE), self._runs(MOVED))
+            return pa.concat_tables([events.filter(pc.equal(events.column(HOME), shard)), rest]), 0
+        is_own = pc.or_(at_home, pc.invert(has_row))
+        return (data if pc.all(is_own).as_py() else data.filter(is_own)), moved
 
-    def _runs(self, shard: int) -> Sequence[Run]:
-        found, store = self.table.manifests.get(shard), RunStore.at(self.home)
-        return [] if found is None else [store.open(run) for run in Manifest.from_json(found).runs(TABLE)]
+    def _runs(self, trace: str) -> list[Run]:
+        """Of all shards, before this epoch."""
+        store, manifests = RunStore.at(self.home), map(Manifest.from_json, self.table.manifests.values())
+        return [store.open(run) for manifest in manifests for run in manifest.runs(trace)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +297,13 @@ class TableRows:
                 manifest = Manifest.from_json(self.table.manifests[shard])
                 for found in upsert.rows(self.table.keyed, manifest, store):
                     yield from pa.table(found.columns, names=shown.names).cast(shown).to_batches()
+
+
+def _arrived(data: pa.Table) -> Int64s:
+    """The places of inserts, also of other shards, whose rows come from other keys."""
+    is_insert = pc.equal(data.column(EVENT_OP), INSERT)
+    comes = pc.or_(data.column(MOVES), pc.is_valid(data.column(KEPT)))
+    return integers(gathered(data.filter(pc.and_(is_insert, comes)).column(SEQUENCE), pa.int64()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from laminae.trace.spec import TraceSpec
 
-TABLE, TRUNCATED = "table", "truncated"
+TABLE, TRUNCATED, MOVED = "table", "truncated", "moved"
 ORDER, DELETED, SEQUENCE, KEPT, MOVES = "_order", "_deleted", "_sequence", "_kept", "_moves"
 
 
@@ -34,6 +34,13 @@ def table_trace(table: KeyedTable) -> TraceSpec:
     if table.sequence is None:
         return TraceSpec.replace(TABLE, keys, others)
     return TraceSpec.replace(TABLE, keys, [*others, pa.field(SEQUENCE, table.sequence)], keeps_tombstones=True)
+
+
+@lru_cache(maxsize=64)
+def moved_trace(table: KeyedTable) -> TraceSpec:
+    """Rows that have left their key and not yet come to another, by the sequence of the change."""
+    others = [field.with_nullable(True) for field in table.columns if field.name not in table.keys]
+    return TraceSpec.replace(MOVED, [pa.field(SEQUENCE, table.sequence)], others)
 
 
 @lru_cache(maxsize=64)

@@ -12,104 +12,91 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laminae.trace.cluster import clusters
-from laminae.trace.lookup import Wanted, latest
-from laminae.trace.run import Run
-from laminae.trace.scan import everything as everything_in
-from laminae.trace.spec import HASH, WEIGHT
-from laminae.trace.values import gathered, integers
-from laminae.views.kernels.events import last_events, unavailable
-from laminae.views.kernels.keyed_table import DELETED, KEPT, SEQUENCE, KeyedTable, table_trace
-from laminae.views.kernels.upsert import state_of
+from laminae.trace.lookup import Latest, Wanted, latest
+from laminae.trace.values import gathered
+from laminae.views.kernels.heard import hear
+from laminae.views.kernels.keyed_table import KEPT, KeyedTable, moved_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from laminae.zset.wide import Int64s
+    from laminae.trace.run import Run
+    from laminae.views.kernels.heard import Heard
+    from laminae.zset.wide import Bools, Int64s
 
 HOME = "_home"
 
 
 def with_old_values(
-    table: KeyedTable,
-    inserts: pa.Table,
-    everything: pa.Table,
-    runs_of: Callable[[int], Sequence[Run]],
-    states: Sequence[Sequence[Run]] = (),
+    table: KeyedTable, delta: pa.Table, runs: Sequence[Run], remembered: Sequence[Run] = ()
 ) -> pa.Table:
-    """Inserts that lack a value, with those of the rows that left their keys at the same place.
+    """The events of an epoch, of all shards; moved inserts among them have the values of the rows that left their keys.
 
-    `everything` are the events of the epoch, also those of other shards; `runs_of` gives the state before it, by shard.
-    `states` are those of all shards: a row that left its key in an earlier epoch is remembered there.
+    `runs` are the tables before it, `remembered` the rows that left in earlier epochs, both of all shards. What is not
+    found stays marked as not sent.
     """
-    places = _numbers(inserts, SEQUENCE)
-    is_leaving = np.isin(_numbers(everything, SEQUENCE), places) & np.asarray(everything.column(DELETED))
-    leaving = everything.filter(pa.array(is_leaving))
-    parts = [_remembered(table, places, runs) for runs in states]
-    if leaving.num_rows:
-        parts.append({**_old_rows(table, leaving, everything, runs_of), SEQUENCE: leaving.column(SEQUENCE)})
-    found = {name: _joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
-    left = integers(gathered(found[SEQUENCE], pa.int64())) if found else places[:0]
-    if not len(left):
-        return inserts
-    order = np.argsort(left, kind="stable")
-    # The last of them: what the epoch itself says is newer than what was remembered.
-    pair = order[np.searchsorted(left[order], places, side="right") - 1]
-    is_paired = left[pair] == places
-    for name, missing in unavailable(table, inserts):
-        rows = np.where(missing & is_paired, pair + inserts.num_rows, np.arange(inserts.num_rows))
-        column = gathered(inserts.column(name), found[name].type)
-        made = pa.concat_arrays([column, found[name]]).take(pa.array(rows))
-        inserts = inserts.set_column(inserts.schema.get_field_index(name), name, made)
-    kept = gathered(inserts.column(KEPT), pa.list_(pa.int32()))
-    marks = pc.if_else(pa.array(is_paired), pa.scalar(None, kept.type), kept)
-    return inserts.set_column(inserts.schema.get_field_index(KEPT), KEPT, marks)
+    heard = hear(table, delta, runs)
+    delta, lacks = heard.delta, heard.lacks()
+    inserts = np.flatnonzero(heard.taken & heard.moved & ~heard.deletes)
+    places = heard.places[inserts]
+    stored = latest(moved_trace(table), remembered, Wanted(places, (pa.array(places),)))
+    old, filled = _old_rows(heard, inserts, stored), {}
+    for name, missing in lacks.items():
+        asks = missing[inserts]
+        origin = _origins(heard, missing, inserts, np.where(asks, old, inserts))[inserts]
+        is_known = np.append(~heard.silent(missing), np.ones(len(inserts), dtype=np.bool_))
+        is_found = asks & is_known[origin]
+        values = pa.concat_arrays([heard.column(name), stored.payload[name]]).take(pa.array(origin[is_found]))
+        filled[name] = heard.by_key.order[inserts[is_found]]
+        delta = _with_values(delta, name, filled[name], values)
+    return _with_marks(table, delta, filled) if filled else delta
 
 
-def _remembered(table: KeyedTable, places: Int64s, runs: Sequence[Run]) -> dict[str, pa.Array]:
-    """Rows of a shard's state that left their keys at these places."""
-    trace = table_trace(table)
-    found = []
-    for batch in everything_in(trace, runs):
-        is_gone = integers(batch.column(WEIGHT)) == 0
-        found.append(batch.filter(pa.array(is_gone & np.isin(integers(batch.column(SEQUENCE)), places))))
-    whole = pa.Table.from_batches(found, schema=trace.schema)
-    return {name: gathered(whole.column(name), trace.schema.field(name).type) for name in trace.payload}
+def _old_rows(heard: Heard, inserts: Int64s, stored: Latest) -> Int64s:
+    """The number of the row that each insert goes on with: an old row of this epoch, or a remembered one behind all.
+
+    The insert itself where there is none. Only a delete that is taken tells: when one is sent again its key may have
+    another row, and what left it is remembered.
+    """
+    places = heard.places
+    deletes = np.flatnonzero(heard.taken & heard.deletes)
+    deletes = deletes[np.argsort(places[deletes], kind="stable")]
+    first, end = (np.searchsorted(places[deletes], places[inserts], side=side) for side in ("left", "right"))
+    rows = len(heard.taken) + len(heard.keys)
+    old = np.where(stored.live, rows + np.arange(len(inserts)), inserts)
+    is_here = end - first == 1
+    old[is_here] = heard.before(deletes[first[is_here]])
+    return old
 
 
-def _joined(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    kind = parts[0].type
-    return pa.concat_arrays([gathered(part, kind) for part in parts])
+def _origins(heard: Heard, lacks: Bools, inserts: Int64s, old: Int64s) -> Int64s:
+    """For each row, remembered ones too, the one that has its value: a row that moves on has it from its first key."""
+    speakers = heard.speakers(lacks)
+    origin = np.append(speakers, len(speakers) + np.arange(len(inserts)))
+    origin[inserts] = origin[old]
+    # Each round halves all ways. There is no circle: the old row of an insert is always of an earlier place.
+    for _ in range(len(inserts).bit_length()):
+        origin = origin[origin]
+    return origin
 
 
-def _old_rows(
-    table: KeyedTable, leaving: pa.Table, everything: pa.Table, runs_of: Callable[[int], Sequence[Run]]
-) -> dict[str, pa.Array]:
-    """What stood under each of the keys that are left, before they were."""
-    homes = _numbers(leaving, HOME)
-    rows, parts = [], []
-    for home in np.unique(homes):
-        own = np.flatnonzero(homes == home)
-        events = everything.filter(pc.equal(everything.column(HOME), int(home)))
-        rows.append(own)
-        parts.append(_old_rows_of(table, leaving.take(pa.array(own)), events, runs_of(int(home))))
-    order = pa.array(np.argsort(np.concatenate(rows)))
-    return {name: pa.concat_arrays([part[name] for part in parts]).take(order) for name in parts[0]}
+def _with_values(delta: pa.Table, name: str, events: Int64s, values: pa.Array) -> pa.Table:
+    kind, rows = delta.schema.field(name).type, np.arange(delta.num_rows)
+    rows[events] = len(rows) + np.arange(len(events))
+    made = pa.concat_arrays([gathered(delta.column(name), kind), values.cast(kind)]).take(pa.array(rows))
+    return delta.set_column(delta.schema.get_field_index(name), delta.schema.field(name), made)
 
 
-def _old_rows_of(table: KeyedTable, leaving: pa.Table, events: pa.Table, runs: Sequence[Run]) -> dict[str, pa.Array]:
-    trace, count = table_trace(table), leaving.num_rows
-    whole = pa.concat_tables([leaving, events])
-    keys = tuple(gathered(whole.column(name), trace.schema.field(name).type) for name in trace.keys)
-    wanted = Wanted(_numbers(whole, HASH), keys)
-    member = clusters(wanted.hashes, wanted.keys).members()
-    until = np.full(len(member), np.iinfo(np.int64).min)
-    np.maximum.at(until, member[:count], _numbers(leaving, SEQUENCE))
-    before = events.filter(pa.array(_numbers(events, SEQUENCE) < until[member[count:]]))
-    if before.num_rows:
-        runs = [*runs, Run.of("the events", state_of(table, last_events(table, before, runs)))]
-    return latest(trace, runs, wanted.take(np.arange(count))).payload
-
-
-def _numbers(rows: pa.Table, name: str) -> Int64s:
-    return integers(gathered(rows.column(name), pa.int64()))
+def _with_marks(table: KeyedTable, delta: pa.Table, filled: Mapping[str, Int64s]) -> pa.Table:
+    """The events, marked as lacking only what was not filled."""
+    marks = gathered(delta.column(KEPT), pa.list_(pa.int32()))
+    events, columns = np.asarray(pc.list_parent_indices(marks)), np.asarray(pc.list_flatten(marks))
+    names = [field.name for field in table.columns]
+    is_left = np.ones(len(events), dtype=np.bool_)
+    for name, found in filled.items():
+        is_left &= (columns != names.index(name)) | ~np.isin(events, found)
+    sizes = np.bincount(events[is_left], minlength=len(marks))
+    ends = np.append(0, np.cumsum(sizes)).astype(np.int32)
+    made = pa.ListArray.from_arrays(pa.array(ends), pa.array(columns[is_left]), mask=pa.array(sizes == 0))
+    field = delta.schema.field(KEPT)
+    return delta.set_column(delta.schema.get_field_index(KEPT), field, made.cast(field.type))

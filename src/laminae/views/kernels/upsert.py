@@ -18,7 +18,9 @@ from laminae.trace.spec import stored_type
 from laminae.trace.values import all_same, gathered
 from laminae.views.kernels.changelog import Rows, changes
 from laminae.views.kernels.events import Events, is_older, last_events
+from laminae.views.kernels.heard import hear
 from laminae.views.kernels.keyed_table import ORDER, SEQUENCE, TABLE, KeyedTable, table_trace
+from laminae.views.kernels.leaving import remember
 from laminae.views.kernels.step import Counts, Step, state_rows
 from laminae.views.kernels.truncation import cut, floor_of, with_floor
 
@@ -27,43 +29,52 @@ if TYPE_CHECKING:
 
     from laminae.trace.manifest import Manifest
     from laminae.trace.store import RunStore
-    from laminae.zset.wide import Bools
+    from laminae.zset.wide import Bools, Int64s
+
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 def step(
-    table: KeyedTable, delta: pa.Table, manifest: Manifest, store: RunStore, truncate_at: pa.Scalar | None = None
+    table: KeyedTable,
+    delta: pa.Table,
+    manifest: Manifest,
+    store: RunStore,
+    truncate_at: pa.Scalar | None = None,
+    arrived: Int64s = NOTHING,
 ) -> Step:
     """One epoch of one shard: `_hash`, the columns, `_order` (BIGINT), `_deleted` and, if it orders, `_sequence`.
 
-    `truncate_at` retracts every row with a smaller sequence (without one: all that came before that `_order`). Every
-    shard must be given it.
+    `truncate_at` retracts every row with a smaller sequence (without one: all that came before that `_order`), and
+    `arrived` are the places of inserts of rows that left other keys. Every shard must be given both.
     """
     floor = floor_of(table, manifest, store, truncate_at)
     kept = _not_older(delta, ORDER, truncate_at) if table.sequence is None else _not_older(delta, SEQUENCE, floor)
     runs = [store.open(run) for run in manifest.runs(TABLE)]
-    events = last_events(table, kept, runs)
+    heard = hear(table, kept, runs)
+    events = last_events(heard)
     unchanged = events.before.live & ~events.deleted & _same_row(table, events)
     shown = changes(table.columns, *_rows(table, events), unchanged)
-    state = state_of(table, events)
+    state = _state_of(table, events)
     trace = table_trace(table)
     if truncate_at is not None:
-        left = cut(table, runs, state, floor)
-        shown = joined(shown.schema, [shown, _retracted(table, left.gone)])
-        manifest = manifest.with_runs(TABLE, append(store, trace, (), left.state))
+        rest = cut(table, runs, state, floor)
+        shown = joined(shown.schema, [shown, _retracted(table, rest.gone)])
+        manifest = manifest.with_runs(TABLE, append(store, trace, (), rest.state))
         manifest = with_floor(table, manifest, store, floor)
     else:
         if table.sequence is None:
             state = state.filter(pa.array(np.where(events.deleted, events.before.live, ~unchanged)))
         manifest = manifest.with_runs(TABLE, append(store, trace, manifest.runs(TABLE), state))
+    moved = remember(heard, manifest, store, arrived, None if truncate_at is None else floor)
     outdated = delta.num_rows - kept.num_rows if table.sequence is not None else 0
     counts = Counts(
         rows_in=delta.num_rows,
         rows_out=shown.num_rows,
-        anomalies=events.unseen,
+        anomalies=events.unseen + moved.unseen,
         dropped=events.dropped + outdated,
-        state_rows=state_rows(manifest),
+        state_rows=state_rows(moved.manifest),
     )
-    return Step(shown, manifest, counts)
+    return Step(shown, moved.manifest, counts)
 
 
 def rows(table: KeyedTable, manifest: Manifest, store: RunStore) -> Iterator[pa.RecordBatch]:
@@ -97,7 +108,7 @@ def _rows(table: KeyedTable, events: Events) -> tuple[Rows, Rows]:
     return Rows(events.before.live, old), Rows(~events.deleted, new)
 
 
-def state_of(table: KeyedTable, events: Events) -> pa.RecordBatch:
+def _state_of(table: KeyedTable, events: Events) -> pa.RecordBatch:
     """The rows after these events; weight 0 where the event is a delete."""
     trace = table_trace(table)
     payload = [events.payload[name] for name in trace.payload]

@@ -7,8 +7,7 @@ import pytest
 
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
-from laminae.views.kernels.keyed_table import KEPT, MOVES, KeyedTable
-from laminae.views.kernels.moved import HOME, with_old_values
+from laminae.views.kernels.keyed_table import KEPT, KeyedTable
 from laminae.views.kernels.upsert import rows, step
 from tests.support.build import col
 from tests.support.traces import few_hashes, spread_hash, upsert_delta
@@ -213,42 +212,3 @@ def test_change_under_way_when_a_snapshot_was_taken_counts_behind_its_row(store,
     assert run.last.counts.dropped == 2
     # A snapshot that is taken later has read what all changes before it have left.
     assert run((1, "changed", 195), (1, "anew", 300)) == [("-U", 1, "changed"), ("+U", 1, "anew")]
-
-
-def test_value_that_a_moved_row_lacks_is_that_of_its_old_key(store, hashed):
-    table = KeyedTable(("id",), COLUMNS, pa.int64(), has_snapshots=True)
-    run = Running(table, store, hashed)
-    run((1, "of the trace", 1), (2, "old", 1))
-    insert = {"name": "??", "tags": []}
-    events = [
-        ({"id": 2, "name": "of this epoch", "tags": None}, False, 1, 11),
-        ({"id": 1, "name": None, "tags": None}, True, 2, 13),
-        ({"id": 7, **insert}, False, 3, 13),
-        ({"id": 2, "name": None, "tags": None}, True, 4, 15),
-        ({"id": 8, **insert}, False, 5, 15),
-        ({"id": 2, "name": "comes behind it", "tags": None}, False, 6, 17),
-        ({"id": 9, **insert}, False, 7, 19),
-    ]
-    delta = upsert_delta(table, events, hashed)
-    kept = pa.array([[0] if name == "??" else None for name in delta.column("name").to_pylist()], pa.list_(pa.int32()))
-    delta = delta.append_column(KEPT, kept).append_column(HOME, pa.array([3] * len(events), pa.int32()))
-    runs = [store.open(each) for each in run.manifest.runs("table")]
-    found = with_old_values(table, delta.filter(kept.is_valid()), delta, lambda home: runs if home == 3 else [])
-    rows = {row["id"]: (row["name"], row[KEPT]) for row in found.to_pylist()}
-    assert rows == {7: ("of the trace", None), 8: ("of this epoch", None), 9: ("??", [0])}
-
-
-def test_row_that_moves_is_remembered_for_the_epoch_that_has_its_new_key(store, hashed):
-    table = KeyedTable(("id",), COLUMNS, pa.int64(), has_snapshots=True)
-    run = Running(table, store, hashed)
-    run((1, "long", 1), (2, "other", 1))
-    leaving = upsert_delta(table, [({"id": i, "name": None, "tags": None}, True, i, 10 + i) for i in (1, 2)], hashed)
-    moves = pa.array([row["id"] == 1 for row in leaving.to_pylist()])
-    left = step(table, leaving.append_column(MOVES, moves), run.manifest, store)
-    assert sorted((row["_op"], row["name"]) for row in left.changes.to_pylist()) == [("-D", "long"), ("-D", "other")]
-    inserts = upsert_delta(table, [({"id": 7, "name": "??", "tags": []}, False, 1, 11)], hashed)
-    inserts = inserts.append_column(KEPT, pa.array([[0]], pa.list_(pa.int32())))
-    everything = inserts.append_column(HOME, pa.array([0], pa.int32()))
-    state = [store.open(each) for each in left.manifest.runs("table")]
-    (found,) = with_old_values(table, inserts, everything, lambda home: [], [[], state]).to_pylist()
-    assert (found["id"], found["name"], found["tags"], found[KEPT]) == (7, "long", [], None)

@@ -16,6 +16,7 @@ from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
 from laminae.codec.sent_defaults import without_defaults
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order
+from laminae.engine.former_names import accepts_former_names, former_names
 from laminae.engine.heads import brings_schemas, has_writers, head_of, sent_columns, tells_columns
 from laminae.engine.options import FILE_CONNECTORS, is_framed, option
 from laminae.engine.writers import as_of
@@ -259,7 +260,7 @@ def decoder_table(
 
     Versions without a place hold from `first_item` on. A re-read has None: no record of it stands behind their place.
     """
-    accepts = option(source.options, "accept_old_names") != "false"
+    accepts = accepts_former_names(source)
     refuses = option(source.options, "on_rejected") == DEAD_LETTER
     has_heads = brings_schemas(source.options)
     decoders = tuple(
@@ -267,7 +268,7 @@ def decoder_table(
             version=version.version,
             schema=sent_columns(version.schema, source.options) if has_heads else version.schema,
             since=first_item if version.position is None else int(version.position),
-            aliases=_aliases(known[: version.version]) if accepts else (),
+            aliases=former_names(known[: version.version]) if accepts else (),
         )
         for version in wanted
     )
@@ -287,21 +288,6 @@ def decoder_table(
         gone=_gone(known, source.schema) if has_heads else frozenset(),
         event_order=event_order(source.options) if changelog_of(source.options) == DEBEZIUM else None,
     )
-
-
-def _aliases(versions: Sequence[VersionRecord]) -> tuple[tuple[str, str], ...]:
-    """Former names of live columns, as of the last of `versions`. A name that two columns ever had means neither."""
-    owners: dict[str, set[int | None]] = {}
-    for version in versions:
-        for node in columns_of(version.schema):
-            owners.setdefault(node.name, set()).add(node.id)
-    live = {node.id: node.name for node in columns_of(versions[-1].schema)}
-    found: list[tuple[str, str]] = []
-    for name, ids in owners.items():
-        (owner, *others) = ids
-        if not others and owner in live and live[owner] != name and name not in live.values():
-            found.append((name, live[owner]))
-    return tuple(found)
 
 
 def _gone(versions: Sequence[VersionRecord], current: pa.Schema) -> frozenset[str]:

@@ -17,17 +17,37 @@ from laminae.schema.column import ID
 from laminae.schema.writer import bound, grown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from laminae.catalog.model import Options, SourceRecord
 
 
-def bound_columns(source: SourceRecord, told: pa.Schema, before: pa.Schema | None) -> pa.Schema:
-    """The writer's columns with the ids of those that they are; of events also in their types, where that is exact."""
-    found = bound(told, before, source.schema)
+def bound_columns(
+    source: SourceRecord, told: pa.Schema, before: pa.Schema | None, former: Mapping[str, str]
+) -> pa.Schema:
+    """The writer's columns with the ids of those that they are; of events also in their types, where that is exact.
+
+    `former` are names that the source's columns had before, with those that they have: a writer may be late.
+    """
+    found = _renamed(bound(_renamed(told, _meant(source, told, former)), before, source.schema), told.names)
     if changelog_of(source.options) != DEBEZIUM:
         return found
     mine = {_id(field): field.type for field in source.schema}
     found = _by_name(found, source.schema)
     return pa.schema([fitted(field, mine[_id(field)]) if _id(field) in mine else field for field in found])
+
+
+def _meant(source: SourceRecord, told: pa.Schema, former: Mapping[str, str]) -> list[str]:
+    """The names of the writer's columns, present ones for those that it still calls as they were called before."""
+    live, taken = set(source.schema.names), set(told.names)
+    return [
+        former[name] if name not in live and name in former and former[name] not in taken else name
+        for name in told.names
+    ]
+
+
+def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)], schema.metadata)
 
 
 def _by_name(writer: pa.Schema, current: pa.Schema) -> pa.Schema:

@@ -16,6 +16,7 @@ from laminae.codec.decoders import Head
 from laminae.codec.sent_values import by_looks
 from laminae.engine.changelogs import DEBEZIUM, changelog_of
 from laminae.engine.event_columns import bound_columns, grown_columns
+from laminae.engine.former_names import former_names_of
 from laminae.engine.options import is_framed, option
 from laminae.engine.ports import FoundSchema
 from laminae.engine.writers import NOTHING, as_of, refusal_of
@@ -99,16 +100,17 @@ class Heads:
         others = [writer for writer in known if writer.schema_id != made.schema_id]
         newest = next((writer for writer in reversed(others) if writer.applied and len(writer.columns)), None)
         before = None if newest is None else newest.columns
+        former = former_names_of(self.catalog, source)
         refusal, is_taken = None, True
         if option(source.options, "evolve") != "off":
             # Fields that a person did not declare are new with the first message, as they are without a schema.
-            asked = grown_columns(source, before or NOTHING, bound_columns(source, told, before))
+            asked = grown_columns(source, before or NOTHING, bound_columns(source, told, before, former))
             result = self.engine.propose(
                 source.name, FoundSchema(asked), EvolutionTrigger.DATA, source.version, self.lease_token
             )
             refusal, is_taken = refusal_of(source, result), not isinstance(result, Rejected | NeedsConfirmation)
             source = self.engine.source(source.name)
-        columns = bound_columns(source, told, before)
+        columns = bound_columns(source, told, before, former)
         why = refusal or misfit(columns, source.schema)
         return replace(made, applied=is_taken, refusal=why, columns=columns)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from laminae.catalog.updates import BindWriter
 from laminae.engine.event_columns import bound_columns, grown_columns
 from laminae.engine.evolution import rejection
+from laminae.engine.former_names import former_names_of
 from laminae.engine.options import option
 from laminae.engine.ports import FoundSchema
 from laminae.engine.subjects import Unfit, latest, registered
@@ -74,16 +75,29 @@ class Writers:
         applied = [writer for writer in known if writer.applied]
         newest = max(applied, key=_order, default=None)
         if newest is not None and found.version <= _order(newest):
-            self._bind(_bound(source, found, _nearest(applied, found), applied=True), known)
+            self._bind(self._bound(source, found, _nearest(applied, found), applied=True), known)
             return
         before = None if newest is None else newest.columns
-        columns = bound_columns(source, found.columns, before)
+        columns = bound_columns(source, found.columns, before, former_names_of(self.catalog, source))
         wanted = FoundSchema(grown_columns(source, before, columns), found.schema_id, found.version)
         result = self.engine.propose(source.name, wanted, EvolutionTrigger.REGISTRY, source.version, self.lease_token)
         refusal = refusal_of(source, result)
         taken = not isinstance(result, Rejected | NeedsConfirmation)
-        made = _bound(self.engine.source(source.name), found, newest, applied=taken, refusal=refusal)
+        made = self._bound(self.engine.source(source.name), found, newest, applied=taken, refusal=refusal)
         self._bind(made, known)
+
+    def _bound(
+        self,
+        source: SourceRecord,
+        found: Registered,
+        before: WriterRecord | None,
+        applied: bool,
+        refusal: str | None = None,
+    ) -> BindWriter:
+        known = None if before is None else before.columns
+        columns = bound_columns(source, found.columns, known, former_names_of(self.catalog, source))
+        why = refusal or misfit(columns, source.schema)
+        return BindWriter(source.id, found.schema_id, found.version, applied, why, found.text, columns)
 
     def _bind(self, made: BindWriter, known: Sequence[WriterRecord]) -> None:
         present = next((writer for writer in known if writer.schema_id == made.schema_id), None)
@@ -103,7 +117,7 @@ class SubjectFinder:
         newest = max(applied, key=_order, default=None)
         # Who asks for the registry's schema before any record was read wants what it has beyond the source's own.
         before = NOTHING if newest is None else newest.columns
-        columns = bound_columns(source, found.columns, before)
+        columns = bound_columns(source, found.columns, before, former_names_of(self.catalog, source))
         return FoundSchema(grown_columns(source, before, columns), found.schema_id, found.version)
 
 
@@ -111,14 +125,6 @@ def first_writer(found: Registered, schema: pa.Schema) -> BindWriter:
     """That of a source whose columns come from it."""
     columns = bound(found.columns, None, schema)
     return BindWriter(0, found.schema_id, found.version, True, None, found.text, columns)
-
-
-def _bound(
-    source: SourceRecord, found: Registered, before: WriterRecord | None, applied: bool, refusal: str | None = None
-) -> BindWriter:
-    columns = bound_columns(source, found.columns, None if before is None else before.columns)
-    why = refusal or misfit(columns, source.schema)
-    return BindWriter(source.id, found.schema_id, found.version, applied, why, found.text, columns)
 
 
 def _order(writer: WriterRecord) -> int:

@@ -10,6 +10,7 @@ from laminae import ddl
 from laminae.engine.engine import Engine
 from laminae.engine.heads import BEGIN, PAYLOAD, Heads, head_of, told_columns
 from laminae.engine.writers import as_of
+from laminae.schema.column import columns_of
 from tests.support.debezium_events import connect_field, told
 
 if TYPE_CHECKING:
@@ -108,3 +109,20 @@ def test_column_dropped_here_is_not_brought_back_by_a_schema_that_is_known(catal
     run(engine, "ALTER SOURCE things DROP COLUMN gone")
     heads.meet("things", [head(ID, N, connect_field("gone", "string"))])
     assert shown(engine) == [("id", "int32"), ("n", "int32")]
+
+
+def test_a_message_with_a_former_name_is_of_the_column_that_has_another_by_now(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto'"))
+    run(engine, "ALTER SOURCE things RENAME COLUMN n TO pages")
+    heads.meet("things", [head(ID, N), head(ID, connect_field("pages", "int32"))])
+    assert shown(engine) == [("id", "int32"), ("pages", "int32")]
+    first, second = as_of(catalog.writers(engine.source("things").id))
+    assert first.columns.names == ["id", "n"]
+    assert [node.id for node in columns_of(first.columns)] == [node.id for node in columns_of(second.columns)]
+
+
+def test_a_former_name_is_a_new_column_where_these_are_not_accepted(catalog, engine, heads):
+    run(engine, CREATE.format(", evolve = 'auto', accept_old_names = 'false'"))
+    run(engine, "ALTER SOURCE things RENAME COLUMN n TO pages")
+    heads.meet("things", [head(ID, N)])
+    assert shown(engine) == [("id", "int32"), ("pages", "int32"), ("n", "int32")]

@@ -214,3 +214,16 @@ def test_a_subject_is_named_by_a_strategy_or_given(
 def test_a_subject_that_nothing_tells_is_asked_for(engine: Engine, registry: Registry) -> None:
     with pytest.raises(InvalidOption, match="subject"):
         create(engine, "", ", subject_strategy = 'RecordName'")
+
+
+def test_a_schema_with_a_former_name_is_of_the_column_that_has_another_by_now(
+    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+) -> None:
+    first = registry.put(SUBJECT, ID, AMOUNT)
+    create(engine, "(id BIGINT NOT NULL, amount INT)")
+    run(engine, "ALTER SOURCE orders RENAME COLUMN amount TO cents")
+    writers.meet("orders", first)
+    assert shown(engine) == [("id", "int64"), ("cents", "int32")]
+    bound = bindings(catalog, engine)[first].columns
+    assert bound.names == ["id", "amount"]
+    assert [node.id for node in columns_of(bound)] == [node.id for node in columns_of(engine.source("orders").schema)]

@@ -150,6 +150,13 @@ def compiled(prepared: Any) -> CompiledPlan | CompiledSteps | None:
         return None
 
 
+def rows_below(prepared: Any) -> Any:
+    """The RDD at the end of a plan that `compiled` has found to be of that kind."""
+    found = _nodes(prepared)
+    assert found is not None  # it was taken apart before
+    return found[1].rdd()
+
+
 def _nodes(plan: Any) -> tuple[list[Any], Any] | None:
     """Stages and exchanges from the root down, and the scan below them, or the rows."""
     found: list[Any] = []

@@ -262,7 +262,8 @@ class EpochRunner:
             versions, sinks = self.catalog.versions(source.id), self.catalog.sinks()
             writers = self.catalog.writers(source.id)
             plan = plan_replay(source, versions, sinks, dead, self.catalog.last_epoch(), writers)
-            views = self._views(spark, source, microseconds_of(self.clock()))
+            # Without kept plans: only in the batch of a stream do their tasks have the settings of the session.
+            views = replace(self._views(spark, source, microseconds_of(self.clock())), plans=None)
             again = open_log(source, str(self.storage.home)).decoded_again(letters, plan.table)
             decoded = views.judged(again.records)
             written = EpochRows(self.storage).closely(plan, decoded, views)

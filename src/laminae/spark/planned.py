@@ -6,8 +6,10 @@ run. Nothing of Spark's plan nodes leaves this module, `template` and `compiled`
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.udf import _wrap_function
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+LOG = logging.getLogger(__name__)
+INTERNAL_ROW = "org.apache.spark.sql.catalyst.InternalRow"
+
+
 class PlannedFrame(ClassicDataFrame):
     """Rows that are an RDD of Spark's. Whoever is given it may use the RDD or the frame, and that once."""
 
@@ -35,6 +41,11 @@ class PlannedFrame(ClassicDataFrame):
         made = cls(spark._jsparkSession.internalCreateDataFrame(rows, schema, False), spark)
         made.planned, made.maps = rows, maps
         return made
+
+    def without_rows(self) -> PlannedFrame:
+        """One like it that holds on to nothing, for plans that are kept."""
+        spark: Any = self.sparkSession
+        return PlannedFrame.of(spark, no_row_at_all(spark), self._jdf.schema(), self.maps)
 
 
 class MappedFrame(PlannedFrame):
@@ -49,7 +60,10 @@ class MappedFrame(PlannedFrame):
         return self.declared
 
     def texts(self, name: str) -> list[str]:
-        """The values of a column of texts that are not NULL, by a job of its own."""
+        """The values of a column of texts that are not NULL, by a job of its own.
+
+        To be called in a batch of a stream: elsewhere tasks have none of the session's settings.
+        """
         place = self.columns.index(name)
         rows = self.node.executeCollect()
         return [row.getUTF8String(place).toString() for row in rows if not row.isNullAt(place)]
@@ -79,7 +93,7 @@ class _Node:
     __slots__ = ("_child", "_function", "_maps", "_node", "_schema", "_sessions", "_type")
 
     def __init__(self, frame: PlannedFrame, function: Function, schema: StructType) -> None:
-        made: Any = frame.mapInArrow(function, schema)._jdf
+        made: Any = frame.without_rows().mapInArrow(function, schema)._jdf
         self._node = made.queryExecution().sparkPlan()
         self._schema, self._type = made.schema(), schema
         self._function, self._child = self._node.func(), self._node.child()
@@ -118,5 +132,16 @@ class _Node:
 def mapped(frame: DataFrame, function: Function, schema: StructType) -> DataFrame:
     """`frame.mapInArrow(function, schema)`, by a node that is kept where the frame is planned already."""
     if isinstance(frame, PlannedFrame):
-        return frame.maps.upon(frame, function, schema)
+        try:
+            return frame.maps.upon(frame, function, schema)
+        except Py4JError as problem:
+            LOG.info("Spark's node of a function is made anew for each epoch: %s", problem)
     return frame.mapInArrow(function, schema)
+
+
+def no_row_at_all(spark: SparkSession) -> Any:
+    """An RDD of Spark's own rows that has none."""
+    jvm: Any = spark.sparkContext._jvm
+    context: Any = spark.sparkContext._jsc
+    tags = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
+    return context.sc().emptyRDD(tags.apply(jvm.java.lang.Class.forName(INTERNAL_ROW)))

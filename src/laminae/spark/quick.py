@@ -18,6 +18,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from laminae.spark.paths import reading_many
+from laminae.spark.planned import no_row_at_all
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 READY_SECONDS = 1.0
-INTERNAL_ROW = "org.apache.spark.sql.catalyst.InternalRow"
 Read = Callable[[Sequence[str]], "DataFrame"]
 """Records with these columns."""
 Files = Callable[[Sequence[str]], Sequence[str] | None]
@@ -124,13 +124,10 @@ def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
     """The leaf of a template."""
     # An empty list would be known to be empty, and everything upon it optimised away. An RDD of Python's takes 25 ms.
     jvm: Any = spark.sparkContext._jvm
-    context: Any = spark.sparkContext._jsc
-    tags = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
-    rows = context.sc().emptyRDD(tags.apply(jvm.java.lang.Class.forName(INTERNAL_ROW)))
     types = jvm.org.apache.spark.sql.types.StructType
     session: Any = spark._jsparkSession
     kind = types.fromDDL(schema) if isinstance(schema, str) else session.parseDataType(schema.json())
-    return ClassicDataFrame(session.internalCreateDataFrame(rows, kind, False), spark)
+    return ClassicDataFrame(session.internalCreateDataFrame(no_row_at_all(spark), kind, False), spark)
 
 
 def kept_template(table: DecoderTable, key: Hashable, make: Callable[[], Template]) -> Template:

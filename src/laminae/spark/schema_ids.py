@@ -43,8 +43,8 @@ class SchemaIds:
         ids = TemplateRows(spark, lambda columns: template, read, planned=planned).frame()
         # Not grouped by Spark: that is planned for every epoch, and has as many tasks as the session has partitions.
         told = mapped(ids, _each_once, TOLD)
-        assert isinstance(told, MappedFrame)  # the ids come of a template
-        return frozenset(map(int, told.texts(ID)))
+        texts = told.texts(ID) if isinstance(told, MappedFrame) else [row[ID] for row in told.collect()]
+        return frozenset(map(int, texts))
 
 
 def count_of(read: Read, ids: Iterable[int]) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import socket
 import sys
+import tempfile
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -36,7 +40,8 @@ SETTINGS = {
 }
 # Spark talks with its Python workers by TCP and does not tell the kernel to send small packets at once: each of them
 # waits for an acknowledgement that the other side delays by 40 ms. 215 ms of a small epoch of a view become 150.
-BY_SOCKET_FILE = {"spark.python.unix.domain.socket.enabled": "true"}
+BY_SOCKET_FILE = "spark.python.unix.domain.socket.enabled"
+SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 
 
 def spark_session(home: str, jars: Sequence[str], config: Mapping[str, str]) -> SparkSession:
@@ -45,19 +50,30 @@ def spark_session(home: str, jars: Sequence[str], config: Mapping[str, str]) -> 
     For a home on local files it is one beside the application's own, which stays as Spark makes it.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {**SETTINGS, **(BY_SOCKET_FILE if hasattr(socket, "AF_UNIX") else {}), **config}
+    settings = {**SETTINGS, **config}
     if jars:
         settings["spark.jars"] = ",".join(jars)
     master = settings.pop("spark.master", "local[*]")
     if master.startswith("local"):
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
         settings.setdefault("spark.driver.host", "127.0.0.1")
+        # Elsewhere workers run on machines that do not have the directory.
+        if hasattr(socket, "AF_UNIX"):
+            settings = {**by_socket_file(), **settings}
     builder = SparkSession.builder.master(master).appName("laminae")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     _keep_quiet_about_long_code(session)
     return session if "://" in home else _for_local_files(session, config)
+
+
+@cache
+def by_socket_file() -> dict[str, str]:
+    """Settings for sockets in a directory that no other user can enter: there is no secret beside. It goes at exit."""
+    place = tempfile.mkdtemp(prefix="laminae-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return {BY_SOCKET_FILE: "true", SOCKET_DIRECTORY: place}
 
 
 def _for_local_files(session: SparkSession, config: Mapping[str, str]) -> SparkSession:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
-from laminae.spark.compiled import CompiledPlan, CompiledSteps, compiled
+from laminae.spark.compiled import CompiledPlan, CompiledSteps, compiled, rows_below
 from laminae.spark.planned import MappedNodes, PlannedFrame
 
 if TYPE_CHECKING:
@@ -97,26 +97,33 @@ class Template:
         if len(self._used) >= MOST_KEPT:
             self._used.clear()
             self._kept.clear()
-        # One that cannot be kept is not taken apart again.
-        self._used[above] = above not in self._used or stages is not None
+        # One that cannot be kept is not taken apart again; one that need not be says nothing of the next.
+        if keeps or above not in self._used:
+            self._used[above] = above not in self._used or stages is not None
         if made.compiled is not None:
             self._kept[above] = made
         if isinstance(made.compiled, CompiledPlan):
             return made.run(records.sparkSession, made.compiled.rows())
+        if isinstance(made.compiled, CompiledSteps):
+            # The plan itself is not run: what it had run would be held as long as it is kept.
+            return made.run(records.sparkSession, made.compiled.upon(rows_below(ready)))
         return made.run(records.sparkSession, ready.execute())
 
     def over(self, rows: PlannedFrame) -> PlannedFrame:
         """The plan upon rows that are planned already; nothing of it is counted."""
         spark = rows.sparkSession
         self._java.sessions.setActiveSession(spark._jsparkSession)
-        if not isinstance(self._over_rows, CompiledSteps):
-            plan = self._over(self._renamed(_java(rows).queryExecution().sparkPlan()))
-            ready = self._java.prepared(spark._jsparkSession, plan)
-            if self._over_rows is None:
-                found = compiled(ready)
-                self._over_rows = found if isinstance(found, CompiledSteps) else False
-            return PlannedFrame.of(spark, ready.execute(), self._schema, self._maps)
+        if self._over_rows is None:
+            # Upon no rows: a plan that is kept holds on to what is below it.
+            found = compiled(self._ready(rows.without_rows()))
+            self._over_rows = found if isinstance(found, CompiledSteps) else False
+        if self._over_rows is False:
+            return PlannedFrame.of(spark, self._ready(rows).execute(), self._schema, self._maps)
         return PlannedFrame.of(spark, self._over_rows.upon(rows.planned), self._schema, self._maps)
+
+    def _ready(self, rows: DataFrame) -> Any:
+        plan = self._over(self._renamed(_java(rows).queryExecution().sparkPlan()))
+        return self._java.prepared(rows.sparkSession._jsparkSession, plan)
 
     def again(self, spark: SparkSession, files: Sequence[str], above: Template | None = None) -> Grafted | None:
         """The plan that was kept, upon files like those it was made upon; None without one, or when a file is gone."""

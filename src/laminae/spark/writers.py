@@ -77,9 +77,15 @@ class WriterMeeting:
         `count` says how many of its records have these ids, for where they must be held.
         """
         writers, learned = Writers(self.catalog, self.engine, self.lease_token), False
+        bound = {each.schema_id for each in as_of(self.catalog.writers(source.id)) if each.refusal is None}
         away: RegistryUnavailable | None = None
         for schema_id in sorted(ids):
             faults.reach("schema id met")
+            if schema_id in bound:
+                # Known, and only not planned with: the registry may be away.
+                memory.meet_writer(self.engine.source(source.name), schema_id)
+                learned = True
+                continue
             try:
                 self._bind(writers, source, schema_id)
             except ConcurrentChange:

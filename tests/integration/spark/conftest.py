@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import laminae as lm
-from laminae.spark.session import BY_SOCKET_FILE
+from laminae.spark.session import by_socket_file
 from tests.support.decoding import Decode
 from tests.support.decoding import decoded as decode_all
 from tests.support.spark_sessions import end_session
@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    **BY_SOCKET_FILE,
+    **by_socket_file(),
 }
 
 

@@ -77,7 +77,7 @@ def test_views_of_tables_equal_the_tables(
         for form in FORMS:
             for table in COLUMNS:
                 assert seen(db, database, view_of(form, table), table) == there(database, table), (table, form)
-        assert db.sql("SELECT source, reason FROM laminar_catalog.dead_letters").fetchall() == []
+        assert db.sql("SELECT source_name, reason FROM laminar_catalog.dead_letters").fetchall() == []
         runs = {status.source: status.problem for status in pipeline.status()}
         assert not any(runs.values()), runs
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from laminae.engine.subjects import client_of
 from laminae.registry import RegistryClient, RegistrySettings
 from tests.services.fixtures import said_if_missing
 from tests.services.processes import free_port
@@ -62,3 +63,29 @@ def test_known_ids_flow_on_and_unknown_ones_are_held_until_the_registry_is_back(
         pipeline.stop()
     expected = [(1, None), (2, "two"), (3, None), (4, None), (5, None)]
     assert db.sql("SELECT id, note FROM orders ORDER BY id").fetchall() == expected
+
+
+def test_a_known_id_that_comes_up_again_flows_on_while_the_registry_is_away(
+    db: lm.Database, kafka_address: str, tmp_path: Path
+) -> None:
+    """A new id has the epochs behind it planned without those that its own epoch lacks; they need no registry."""
+    topic, port = new_topic(kafka_address), free_port()
+    with said_if_missing(), running_registry(tmp_path / "registry", port) as address:
+        client = RegistryClient(RegistrySettings(address, "orders"))
+        one = register(client, f"{topic.name}-value", ID)
+        two = register(client, f"{topic.name}-value", ID, NOTE)
+        db.sql(SOURCE.format(topic=topic.name, servers=kafka_address, registry=address))
+        topic.send(one.records([{"id": 1}]))
+        db.run()
+        # As another process would: nothing is known but what the catalog says.
+        client_of.cache_clear()
+        topic.send(two.records([{"id": 2, "note": "two"}]))
+        pipeline = db.start("100 milliseconds")
+        pipeline.process_all_available()
+    try:
+        topic.send(one.records([{"id": 3}]))
+        pipeline.process_all_available()
+    finally:
+        pipeline.stop()
+    assert db.sql("SELECT id, note FROM orders ORDER BY id").fetchall() == [(1, None), (2, "two"), (3, None)]
+    assert db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall() == []

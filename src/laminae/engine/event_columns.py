@@ -72,7 +72,7 @@ def grown_columns(source: SourceRecord, before: pa.Schema | None, writer: pa.Sch
     new = pa.schema([field for field in plain if _id(field) is None])
     # With the first schema come all rows of the table; a column that is new later is there without an event.
     added = new if before is not None and len(before) else without_defaults(new)
-    kept = [_with_own_default(changed.get(_id(field), field), field) for field in source.schema]
+    kept = [_as_here(changed.get(_id(field), field), field) for field in source.schema]
     return pa.schema([*kept, *added], metadata=source.schema.metadata)
 
 
@@ -81,9 +81,9 @@ def as_declared(options: Options, told: pa.Schema) -> pa.Schema:
     return told if changelog_of(options) != DEBEZIUM else without_defaults(without_rules(told))
 
 
-def _with_own_default(changed: pa.Field, mine: pa.Field) -> pa.Field:
-    """With the default that it has: that of the table fills no row that is here."""
-    return changed.with_metadata(mine.metadata or {})
+def _as_here(changed: pa.Field, mine: pa.Field) -> pa.Field:
+    """With its name, which events may not have yet, and its default: that of the table fills no row that is here."""
+    return changed.with_name(mine.name).with_metadata(mine.metadata or {})
 
 
 def _id(field: pa.Field) -> bytes | None:

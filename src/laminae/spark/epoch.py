@@ -129,8 +129,10 @@ class EpochRunner:
         with self.between_epochs(source_id):
             if source_id in self._closed:
                 raise Stopping(source_name)
+            # Spark runs a batch again that it did not hear the end of; its epoch is told of once.
+            is_told = self.on_metric is None or self.catalog.batch(source_id, batch_id) is not None
             number = self._run(spark, source_name, source_id, batch_id)
-        done = self.catalog.batch(source_id, batch_id) if self.on_metric is not None and number is not None else None
+        done = self.catalog.batch(source_id, batch_id) if not is_told and number is not None else None
         if done is not None:
             seconds = time.monotonic() - began
             counts = (done.epoch, batch_id, done.version, done.rows, done.dead_letters)

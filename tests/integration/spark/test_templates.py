@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -117,6 +118,30 @@ class Add:
             values = pc.add(batch.column("s"), self.number)
             texts = pc.if_else(pc.equal(pc.bit_wise_and(values, 1), 1), values.cast(pa.string()), None)
             yield pa.RecordBatch.from_arrays([values, texts], names=["ten", "odd"])
+
+
+@pytest.mark.parametrize(
+    ("sent_by", "steps"),
+    [
+        (["k"], ["HashAggregate", "Exchange", "HashAggregate"]),
+        ([], ["HashAggregate", "Exchange", "HashAggregate"]),
+        # What decides where a row goes is not known of sums: Spark must shuffle these once more.
+        (["value"], ["HashAggregate", "Exchange", "HashAggregate", "Exchange"]),
+    ],
+)
+def test_rows_are_added_up_before_they_are_sent_where_they_then_can_be(spark, sent_by, steps):
+    leaf = no_rows(spark, "k BIGINT, note STRING, value BIGINT")
+    sent = leaf.repartition(2, *sent_by) if sent_by else leaf.repartition(1)
+    made = sent.groupBy("k", "note").agg(F.sum("value").alias("s")).withColumn("at", F.spark_partition_id())
+    rows = spark.range(0, 1000, 1, 2).selectExpr("id % 3 AS k", "IF(id % 50 = 0, 'n', NULL) AS note", "id AS value")
+    found = Template(leaf, made).upon(rows)
+    plan = found._prepared.plan.toString()
+    assert re.findall(r"HashAggregate|Exchange", plan) == steps
+    expected = rows.groupBy("k", "note").agg(F.sum("value").alias("s")).collect()
+    got = found.frame.collect()
+    assert sorted((row.k, str(row.note), row.s) for row in got) == sorted((r.k, str(r.note), r.s) for r in expected)
+    if sent_by != ["value"]:
+        assert len({(row.k, row.at) for row in got}) == 3, "the sums of a key are in one place"
 
 
 def test_functions_upon_kept_plans_and_plans_upon_these(spark, places):

@@ -14,6 +14,7 @@ from laminae.spark.contract import RAW_SCHEMA
 from laminae.spark.planned import MappedFrame, mapped
 from laminae.spark.quick import TemplateRows, no_rows
 from laminae.spark.template import Template
+from laminae.spark.workers import settle_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,6 +54,7 @@ def count_of(read: Read, ids: Iterable[int]) -> int:
 
 
 def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    settle_worker()
     seen: set[int] = set()
     for batch in batches:
         seen.update(pc.unique(batch.column(ID)).drop_null().to_pylist())

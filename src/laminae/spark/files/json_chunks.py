@@ -12,6 +12,7 @@ import pyarrow as pa
 from laminae.codec.json_lines import line_reader
 from laminae.spark.rows import WatchedRows
 from laminae.spark.types import spark_schema
+from laminae.spark.workers import settle_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,6 +59,7 @@ def _task(
     reader: LineReader, refused: Accumulator[int], counted: Accumulator[int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         for batch in batches:
             for path, start in zip(batch["path"].to_pylist(), batch["start"].to_pylist(), strict=True):
                 text = lines_from(path, start, start + CHUNK_BYTES)

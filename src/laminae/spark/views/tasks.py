@@ -18,6 +18,7 @@ from pyspark import TaskContext
 
 from laminae.errors import LaminaeError
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_text
+from laminae.spark.workers import settle_worker
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.trace.values import all_same
@@ -233,6 +234,7 @@ def microseconds(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def split(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table | None, list[str]]:
     """The data, and the notes that came along."""
+    settle_worker()
     found = [batch for batch in batches if batch.num_rows]
     if not found:
         return None, []

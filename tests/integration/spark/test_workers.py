@@ -1,0 +1,39 @@
+"""What Python workers are told once: tasks run in processes that serve many of them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from laminae.spark.workers import settle_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def frozen_objects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        before = gc.get_freeze_count()
+        settle_worker()
+        settle_worker()
+        yield pa.RecordBatch.from_pydict({"before": [before], "after": [gc.get_freeze_count()]})
+
+
+def test_a_worker_leaves_what_it_has_loaded_out_of_its_collections(spark):
+    # Workers cannot import the tests.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    rows = spark.range(0, 8, 1, 8).mapInArrow(frozen_objects, "before LONG, after LONG").collect()
+    assert len(rows) == 8
+    # All modules are among them; a worker that was told before has them frozen already.
+    assert all(row.after > 10_000 for row in rows)
+    assert all(row.before in (0, row.after) for row in rows)
+
+
+def test_nothing_is_done_in_a_process_that_is_no_worker():
+    before = gc.get_freeze_count()
+    settle_worker()
+    assert gc.get_freeze_count() == before

@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as spark
 
 from laminae.codec.sent_values import UNAVAILABLE
-from laminae.spark.expression import FALSE, Expression, any_of, call, cases, column, each, literal, struct, when
+from laminae.spark.expression import (
+    FALSE,
+    NULL_TEXT,
+    Expression,
+    any_of,
+    call,
+    cases,
+    column,
+    each,
+    literal,
+    struct,
+    when,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +37,8 @@ PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tom
 INSERT, SNAPSHOT = "c", "r"
 IGNORED = (MESSAGE, TOMBSTONE)
 WITH_ROW = (*PUT, DELETE)
+BETWEEN = ","
+"""The places of columns in a text."""
 REASONS = {
     "event": "the record is no Debezium event: it has no op",
     "op": "op is none of c, r, u, d, t and m: ",
@@ -60,12 +74,15 @@ def event_reason(op: Expression, has_row: Expression, sequence: Expression, name
 
 
 def unavailable_columns(columns: Sequence[tuple[Expression, spark.DataType]]) -> Expression:
-    """The places of columns whose values an event does not have, as an array; NULL where it has all."""
+    """The places of columns whose values an event does not have, as a text; NULL where it has all.
+
+    Not as an array: Spark hands on columns of these slowly (`laminae.spark.views.batches`).
+    """
     tests = [(place, test) for place, (value, kind) in enumerate(columns) if (test := _is_unavailable(value, kind))]
     if not tests:
-        return Expression("CAST(NULL AS ARRAY<INT>)")
-    places = call("array", *(when(test, literal(place)) for place, test in tests))
-    return when(any_of([test for _, test in tests]), call("array_compact", places))
+        return NULL_TEXT
+    places = call("array", *(when(test, literal(str(place))) for place, test in tests))
+    return when(any_of([test for _, test in tests]), call("array_join", places, literal(BETWEEN)))
 
 
 def _is_unavailable(value: Expression, kind: spark.DataType) -> Expression | None:

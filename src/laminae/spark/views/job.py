@@ -19,6 +19,7 @@ from laminae.engine.view_order import FAILED, WAITING, above
 from laminae.spark.planned import MappedFrame
 from laminae.spark.rows import FrameRows
 from laminae.spark.types import arrow_schema
+from laminae.spark.views.batches import WHATEVER
 from laminae.spark.views.guard import Guard, letters
 from laminae.spark.views.late import late_delta
 from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 # What the plans of views rest on, whatever the session of the user says.
 _OWN = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    **WHATEVER,
 }
 
 

@@ -18,11 +18,12 @@ from pyspark.sql.types import StructType
 from laminae.catalog.updates import AdvanceOwner
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
-from laminae.spark.change_events import DELETE, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
+from laminae.spark.change_events import BETWEEN, DELETE, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
 from laminae.spark.contract import ERROR, ROW
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
+from laminae.spark.views.batches import WHATEVER, settle_batches
 from laminae.spark.views.grouping import canonical_key
 from laminae.spark.views.notes import NOTE, ChangesNote, StateNote, note_of, note_text
 from laminae.spark.views.tasks import SHARD, TIMESTAMP, Emit, note_rows, out_schema, split, with_notes
@@ -167,6 +168,8 @@ def table_delta(
     frame = records.selectExpr(*own, *columns).repartitionById(place.shards, SHARD)
     emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
     stage = UpsertShard(table, place.home, emit, is_spread)
+    # What stands beside the columns of the table is short.
+    settle_batches(frame.sparkSession, spark_schema(table.schema))
     return frame.mapInArrow(stage, spark_schema(stage.schema()))
 
 
@@ -177,6 +180,8 @@ def advance_table(
 
     These are read from the changelog that the job has written: its tasks must not run a second time for a reader.
     """
+    for name, value in WHATEVER.items():
+        spark.conf.set(name, value)
     found = table_delta(table, records, place, directory)
     notes = _notes(found)
     if any(isinstance(note, StateNote) and note.moved for note in notes):
@@ -237,7 +242,7 @@ class UpsertShard:
         store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)
-        data, moved = _in_order(data), 0
+        data, moved = _with_lists(_in_order(data)), 0
         arrived = _arrived(data) if self.table.has_events else upsert.NOTHING
         if self.table.has_events:
             data, moved = self._own(data, shard)
@@ -297,6 +302,14 @@ class TableRows:
                 manifest = Manifest.from_json(self.table.manifests[shard])
                 for found in upsert.rows(self.table.keyed, manifest, store):
                     yield from pa.table(found.columns, names=shown.names).cast(shown).to_batches()
+
+
+def _with_lists(data: pa.Table) -> pa.Table:
+    """The records with the columns that they lack as numbers."""
+    if KEPT not in data.column_names:
+        return data
+    numbers = pc.split_pattern(data.column(KEPT), BETWEEN).cast(pa.list_(pa.int32()))
+    return data.set_column(data.schema.get_field_index(KEPT), KEPT, numbers)
 
 
 def _arrived(data: pa.Table) -> Int64s:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.spark.planned import mapped
 from laminae.spark.types import arrow_type, spark_schema
+from laminae.spark.views.batches import settle_batches
 from laminae.spark.views.grouping import aggregate_over, grouped
 from laminae.spark.views.guard import Guard, timed
 from laminae.spark.views.notes import NOTE
@@ -132,6 +133,7 @@ def view_delta(
     fields = tuple(fields_of(frame))
     stage = EmitStage(emit, tuple(each for each in fields if each.name not in (WEIGHT, NOTE)))
     shown = [each for each in stage.fields if each.name != WINDOW_END]
+    settle_batches(frame.sparkSession, frame.schema)
     return frame.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
 
 
@@ -148,6 +150,7 @@ def emitted(view: ViewState, rows: DataFrame, place: Place, directory: str) -> D
     )
     stage = EmitStage(emit, tuple(each for each in fields_of(rows) if each.name not in (WEIGHT, NOTE)))
     shown = [each for each in stage.fields if each.name != WINDOW_END]
+    settle_batches(rows.sparkSession, rows.schema)
     return rows.mapInArrow(stage, spark_schema(out_schema(shown, timed=True)))
 
 
@@ -190,6 +193,7 @@ class Deltas:
             self._closed(operator),
             self.view.fresh or frozenset(),
         )
+        settle_batches(groups.sparkSession, groups.schema)
         found = mapped(groups, stage, spark_schema(stage.schema()))
         return found if self.guard is None else self.guard.keep(found)
 

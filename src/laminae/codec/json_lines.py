@@ -61,20 +61,10 @@ class LineReader:
 
     def read(self, text: bytes) -> pa.Table | None:
         """A row for each line, or None: the text needs a closer look. A newline behind the last line may be missing."""
-        lines = _lines(text)
-        if lines is None:
-            return None
         try:
-            parsed = arrow_json.read_json(
-                io.BytesIO(text),
-                read_options=arrow_json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
-                parse_options=arrow_json.ParseOptions(explicit_schema=self._asked, unexpected_field_behavior="error"),
-            )
-            if parsed.num_rows != lines or any(parsed[name].null_count for name in self._complete):
+            parsed = parsed_lines(text, self._asked, "error")
+            if parsed is None or any(parsed[name].null_count for name in self._complete):
                 return None
-            if not all(_is_finite(column) for column in parsed.columns):
-                return None
-            parsed.validate(full=True)
             return parsed.cast(self._target) if all(map(_are_plain, parsed.columns, self.schema.types)) else None
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             # The decoder of single records reads the same text and gives each bad one its reason.
@@ -83,6 +73,25 @@ class LineReader:
     @cached_property
     def _target(self) -> pa.Schema:
         return pa.schema([pa.field(field.name, field.type) for field in self.schema])
+
+
+def parsed_lines(text: bytes, asked: pa.Schema, unexpected: str) -> pa.Table | None:
+    """A row for each line, None where there may be something between two, or a number is odd. Raises what Arrow does.
+
+    `unexpected` is what Arrow does about fields that are not asked for.
+    """
+    lines = _lines(text)
+    if lines is None:
+        return None
+    parsed = arrow_json.read_json(
+        io.BytesIO(text),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+        parse_options=arrow_json.ParseOptions(explicit_schema=asked, unexpected_field_behavior=unexpected),
+    )
+    if parsed.num_rows != lines or not all(_is_finite(column) for column in parsed.columns):
+        return None
+    parsed.validate(full=True)
+    return parsed
 
 
 def line_reader(schema: pa.Schema) -> LineReader | None:

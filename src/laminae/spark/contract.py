@@ -28,6 +28,8 @@ ERROR, UNKNOWN, ROW, VERSION = "_error", "_unknown", "_row", "_version"
 """Decoded records are raw records with these columns: the reason it cannot be decoded (NULL: it can), whether it has
 fields that its schema does not know, the row as a struct of the current schema (of a record with an error it says
 nothing), and the version it was read with."""
+PLACED = "_placed"
+"""Beside the columns of a row, for a table by primary key: a struct of that row and where its record stands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from laminae.spark.change_events import EVENT, MOVES
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded
 from laminae.spark.decode import decode, kept_stages, through
 from laminae.spark.envelopes import BESIDE, MESSAGE, NO_VERSION, REFUSED, UNTOLD, opening
+from laminae.spark.event_chunks import READ, event_rows
 from laminae.spark.json_records import json_records, wanted_by
 from laminae.spark.logs.numbered import as_newest
 
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumLog:
-    """`laminae.spark.contract.SourceLog` over a log of envelopes. `sequence` is `source.lsn`, or another such path."""
+    """`laminae.spark.contract.SourceLog` over a log of envelopes. `sequence` is `source.lsn`, or another such path.
+
+    `key` are the columns of the table's primary key.
+    """
 
     inner: NumberedLog
     sequence: str
+    key: tuple[str, ...]
 
     def initial(self) -> str:
         return self.inner.initial()
@@ -64,7 +69,13 @@ class DebeziumLog:
         return self.inner.broken(span)
 
     def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        return None
+        """With what is done with each row beside it."""
+        if span.refused or span.broken:
+            return None
+        records = self.inner.read(spark, span, READ)
+        if MOVES not in records.columns:
+            records = records.withColumn(MOVES, F.lit(False))
+        return event_rows(records, table, self.key, self.sequence)
 
     def quick_rows(
         self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None

@@ -185,7 +185,7 @@ class EpochRunner:
             faults.reach("epoch planned")
             # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
             is_spoiled = False
-            for way in () if views.judges else memory.ways(batch_id):
+            for way in views.ways(memory.ways(batch_id)):
                 quick = self._quick(spark, log, span, plan, way, views.fits)
                 if quick is not None:
                     written = writing.quickly(plan, quick, views)

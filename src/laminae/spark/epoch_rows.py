@@ -13,12 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import AdvanceOwner
 from laminae.engine import faults
-from laminae.spark.contract import ERROR, ROW, UNKNOWN, QuickRows
+from laminae.spark.contract import ERROR, PLACED, ROW, UNKNOWN, QuickRows
 from laminae.spark.event_time import EventTimes
 from laminae.spark.paths import literal_path
 from laminae.spark.rows import FrameRows
 from laminae.spark.views.job import NOTHING, Outcome
-from laminae.spark.views.keyed import PLACED, placed
+from laminae.spark.views.keyed import placed
 from laminae.spark.views.run import EpochViews, ExpressionFailed
 
 if TYPE_CHECKING:

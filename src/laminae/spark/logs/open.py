@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed, key_of
 from laminae.engine.options import is_framed, option
 from laminae.engine.subjects import has_registry
 from laminae.errors import InvalidOption, NotAvailable
@@ -48,7 +48,9 @@ def _push(source: SourceRecord, home: str) -> SourceLog:
 
 def _unwrapped(source: SourceRecord, log: NumberedLog) -> SourceLog:
     """The log itself, or that of the rows in its envelopes."""
-    return DebeziumLog(log, event_order(source.options)) if changelog_of(source.options) == DEBEZIUM else log
+    if changelog_of(source.options) != DEBEZIUM:
+        return log
+    return DebeziumLog(log, event_order(source.options), key_of(source))
 
 
 def _files(source: SourceRecord, home: str) -> SourceLog:

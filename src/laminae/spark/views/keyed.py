@@ -19,7 +19,7 @@ from laminae.catalog.updates import AdvanceOwner
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
 from laminae.spark.change_events import BETWEEN, DELETE, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
-from laminae.spark.contract import ERROR, ROW
+from laminae.spark.contract import ERROR, PLACED, ROW
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from laminae.zset.wide import Int64s
 
 ITEM, OFFSET = "item", "offset"
-PLACED = "_placed"
-"""Beside the columns of a row: a struct of that row and where its record stands."""
 EVENT_OP = "_event_op"
 NULL_KEY = "{name} is NULL and part of the PRIMARY KEY"
 
@@ -168,8 +166,7 @@ def table_delta(
     frame = records.selectExpr(*own, *columns).repartitionById(place.shards, SHARD)
     emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
     stage = UpsertShard(table, place.home, emit, is_spread)
-    # What stands beside the columns of the table is short.
-    settle_batches(frame.sparkSession, spark_schema(table.schema))
+    settle_batches(frame.sparkSession, frame.schema)
     return frame.mapInArrow(stage, spark_schema(stage.schema()))
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import PutSetting
 from laminae.engine.definitions import view_plan
+from laminae.engine.epochs import Way
 from laminae.engine.options import VIEW_OPTIONS, duration, option
 from laminae.engine.view_order import above, live_above
 from laminae.engine.watermarks import idle_sources, watermark_of
@@ -70,10 +71,16 @@ class EpochViews:
     is_guarded: bool = False
     """Rows on which an expression fails are set aside; else `run` says ExpressionFailed."""
 
-    @property
-    def judges(self) -> bool:
-        """Whether a record must be looked at beside its row: where it stands, or when it came."""
-        return not (self.table is None and self.future is None)
+    def ways(self, ways: Sequence[Way]) -> list[Way]:
+        """Those of them that tell enough of a record: where it stands, and when it came, is not in its row.
+
+        Events that are read many at once have it beside.
+        """
+        if self.future is not None:
+            return []
+        if self.table is None:
+            return list(ways)
+        return [way for way in ways if way is Way.CHUNKED and self.table.has_events]
 
     @property
     def fits(self) -> str | None:

@@ -1,0 +1,166 @@
+"""Debezium's events in JSON to Arrow, many at once: for messages that have nothing odd in them, and None for any other.
+
+As in `json_lines`, it gives what the decoder of single events gives, or nothing: whatever the two might read otherwise
+is left to that one. No Spark here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laminae.codec.json_lines import parsed_lines
+from laminae.codec.sent_values import rule_of
+from laminae.schema.column import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laminae.schema.column import Column
+
+OP, PLACE, ROW = "op", "place", "row"
+PUT, DELETE, SNAPSHOT, TOMBSTONE = ("c", "r", "u"), "d", "r", "tombstone"
+BEFORE, AFTER, SOURCE = "before", "after", "source"
+KNOWN = frozenset((BEFORE, AFTER, SOURCE, OP, "ts_ms", "ts_us", "ts_ns", "transaction"))
+"""What an envelope has."""
+# The years 1 to 9999, in seconds. What a database knows beyond needs a closer look.
+FIRST, LAST = -62_135_596_800, 253_402_300_799
+SECOND, DAY = 1_000_000, 86_400
+_MICROS = {"any_timestamp_millis": 1000, "any_timestamp_micros": 1}
+_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string())
+
+
+@dataclass(frozen=True)
+class EventReader:
+    """Reads events about a table of these columns, some of which are its key. See `event_reader`."""
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    order: str
+
+    def read(self, messages: pa.Array) -> pa.Table | None:
+        """`op`, `place` and `row` of each message, or None: one needs a closer look. Without a value: a tombstone."""
+        events = messages.drop_null()
+        try:
+            made = self._events(events) if len(events) else self.made.empty_table()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # The decoder of single events reads the same messages and gives each bad one its reason.
+            return None
+        if made is None or len(events) == len(messages):
+            return made
+        places = pc.cast(pc.cumulative_sum(pc.is_valid(messages).cast(pa.int64())), pa.int64())
+        found = made.take(pc.if_else(pc.is_valid(messages), pc.subtract(places, 1), None))
+        return found.set_column(0, OP, pc.fill_null(found.column(OP), TOMBSTONE))
+
+    def _events(self, messages: pa.Array) -> pa.Table | None:
+        parsed = parsed_lines(_text(messages), self._asked, "infer")
+        if parsed is None or parsed.num_rows != len(messages) or not KNOWN.issuperset(parsed.column_names):
+            return None
+        row = self._asked.field(AFTER).type
+        # A field that is not asked for comes behind the others: a column that is new, or gone.
+        if parsed.schema.field(AFTER).type != row or parsed.schema.field(BEFORE).type != row:
+            return None
+        ops, before, after = (_whole(parsed, name) for name in (OP, BEFORE, AFTER))
+        is_put = pc.is_in(ops, pa.array(PUT))
+        if not _all(pc.or_(is_put, pc.equal(ops, DELETE))):
+            return None
+        rows = pc.if_else(is_put, after, before)
+        columns = dict(zip(self.schema.names, rows.flatten(), strict=True))
+        if rows.null_count or any(columns[name].null_count for name in self.keys):
+            return None
+        if any(pc.any(pc.and_(is_put, pc.is_null(columns[name]))).as_py() for name in self._complete):
+            return None
+        values = [_value(columns[node.name], node) for node in columns_of(self.schema)]
+        if any(value is None for value in values):
+            return None
+        source, _, name = self.order.rpartition(".")
+        numbers = pc.struct_field(_whole(parsed, SOURCE), name) if source else _whole(parsed, name)
+        if numbers.null_count:
+            return None
+        # The first change behind a snapshot may have the very place that all rows of the snapshot have.
+        places = pc.add_checked(pc.multiply_checked(numbers, 2), pc.not_equal(ops, SNAPSHOT).cast(pa.int64()))
+        row = pa.StructArray.from_arrays(values, fields=list(self.made.field(ROW).type))
+        return pa.table([ops, places, row], schema=self.made)
+
+    @cached_property
+    def _asked(self) -> pa.Schema:
+        row = pa.struct([pa.field(node.name, _asked(node)) for node in columns_of(self.schema)])
+        source, _, name = self.order.rpartition(".")
+        number = pa.field(name, pa.int64())
+        own = [pa.field(SOURCE, pa.struct([number]))] if source else [pa.field(SOURCE, pa.struct([])), number]
+        return pa.schema([pa.field(BEFORE, row), pa.field(AFTER, row), pa.field(OP, pa.string()), *own])
+
+    @cached_property
+    def made(self) -> pa.Schema:
+        row = pa.struct([pa.field(field.name, field.type) for field in self.schema])
+        return pa.schema([pa.field(OP, pa.string()), pa.field(PLACE, pa.int64()), pa.field(ROW, row)])
+
+    @cached_property
+    def _complete(self) -> tuple[str, ...]:
+        """Columns in which a NULL needs a closer look: it may be a key that is absent and has a default."""
+        nodes = columns_of(self.schema)
+        return tuple(node.name for node in nodes if not node.nullable or node.default is not None)
+
+
+def event_reader(schema: pa.Schema, keys: Sequence[str], order: str) -> EventReader | None:
+    """A reader of these columns, as they are sent; None where one has a type that is not read alike."""
+    if order.count(".") > 1 or (order.startswith(f"{SOURCE}.") != ("." in order)):
+        return None
+    return EventReader(schema, tuple(keys), order) if all(map(_is_plain, columns_of(schema))) else None
+
+
+def _is_plain(node: Column) -> bool:
+    rule = rule_of(node.field)
+    if rule is None:
+        return node.type in _PLAIN
+    name, kind = rule[0], node.type
+    if name == "number":
+        return bool(pa.types.is_float64(kind))
+    if name == "any_date":
+        return bool(pa.types.is_date32(kind))
+    return name in _MICROS and kind.unit == "us" and kind.tz in (None, "UTC")
+
+
+def _asked(node: Column) -> pa.DataType:
+    """The type as it is parsed: times as numbers. One that is a text has no place there."""
+    if pa.types.is_date32(node.type):
+        return pa.int32()
+    return pa.int64() if pa.types.is_timestamp(node.type) else node.type
+
+
+def _value(column: pa.Array, node: Column) -> pa.Array | None:
+    """The values in the type of their column; None: one is a time far off."""
+    rule = rule_of(node.field)
+    if rule is None or rule[0] == "number":
+        return column
+    if rule[0] == "any_date":
+        return column.cast(node.type) if _lies_in(column, FIRST // DAY, LAST // DAY) else None
+    micros = pc.multiply_checked(column, _MICROS[rule[0]])
+    return micros.cast(node.type) if _lies_in(micros, FIRST * SECOND, LAST * SECOND) else None
+
+
+def _lies_in(column: pa.Array, first: int, last: int) -> bool:
+    found = pc.min_max(column)
+    return not found["min"].is_valid or (found["min"].as_py() >= first and found["max"].as_py() <= last)
+
+
+def _text(messages: pa.Array) -> bytes:
+    """The messages as lines."""
+    lines = pc.binary_join_element_wise(messages.cast(pa.binary()), b"", b"\n")
+    _, offsets, text = lines.buffers()
+    ends = np.frombuffer(offsets, np.int32)[lines.offset :]
+    return bytes(memoryview(text)[ends[0] : ends[len(lines)]])
+
+
+def _whole(parsed: pa.Table, name: str) -> pa.Array:
+    found = parsed.column(name).combine_chunks()
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _all(found: pa.Array) -> bool:
+    return pc.all(found, skip_nulls=False).as_py() is True

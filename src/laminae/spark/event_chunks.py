@@ -1,0 +1,96 @@
+"""Debezium's events by Arrow, many at once: the rows of a range with what is done with them, or nothing of it.
+
+See `laminae.codec.event_lines`: one event that needs a closer look spoils the range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import AccumulatorParam, TaskContext
+from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
+
+from laminae.codec.event_lines import OP, PLACE, ROW, event_reader
+from laminae.codec.sent_values import without_rules
+from laminae.spark import contract
+from laminae.spark.change_events import EVENT, MOVES
+from laminae.spark.rows import WatchedRows
+from laminae.spark.types import arrow_schema, spark_schema
+from laminae.spark.workers import settle_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark import Accumulator
+    from pyspark.sql import DataFrame
+
+    from laminae.codec.decoders import DecoderTable
+    from laminae.codec.event_lines import EventReader
+
+VALUE, ITEM, OFFSET = "value", "item", "offset"
+READ = (VALUE, ITEM, OFFSET, MOVES)
+
+
+class _ByPartition(AccumulatorParam[dict[int, int]]):
+    """What the tasks say, by partition: one that runs again says the same."""
+
+    def zero(self, value: dict[int, int]) -> dict[int, int]:
+        return {}
+
+    def addInPlace(self, value1: dict[int, int], value2: dict[int, int]) -> dict[int, int]:  # noqa: N802  # Spark's
+        return {**value1, **value2}
+
+
+def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], order: str) -> WatchedRows | None:
+    """The rows of these records (`READ`), each beside `_placed`; None where this way does not suit the table."""
+    (newest, *others) = reversed(table.decoders)
+    if others or newest.aliases or table.heads or table.writers is not None or table.version_field is not None:
+        return None
+    if not without_rules(newest.schema).equals(table.current, check_metadata=True):
+        return None
+    reader = event_reader(newest.schema, keys, order)
+    if reader is None:
+        return None
+    context = records.sparkSession.sparkContext
+    refused, counted = context.accumulator(0), context.accumulator({}, _ByPartition())
+    task = EventTask(reader, refused, counted)
+    found = records.select(*READ).mapInArrow(task, spark_schema(task.schema))
+    event = F.struct(F.col(OP).alias("op"), F.col(PLACE).alias("sequence"), F.col(MOVES).alias("moves"))
+    row = F.col(ROW).alias(contract.ROW)
+    rows = found.select(f"{ROW}.*", F.struct(row, ITEM, OFFSET, event.alias(EVENT)).alias(contract.PLACED))
+    return WatchedRows(rows, False, lambda: refused.value > 0, lambda: sum(counted.value.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventTask:
+    """Reads the events of a partition."""
+
+    reader: EventReader
+    refused: Accumulator[int]
+    counted: Accumulator[dict[int, int]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        row = arrow_schema(spark_schema(pa.schema(list(self.reader.made.field(ROW).type))))
+        own = [pa.field(OP, pa.string()), pa.field(PLACE, pa.int64()), pa.field(ROW, pa.struct(list(row)))]
+        beside = [pa.field(ITEM, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(MOVES, pa.bool_())]
+        return pa.schema([*own, *beside])
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        schema, count = self.schema, 0
+        for batch in batches:
+            found = self.reader.read(batch.column(VALUE))
+            if found is None:
+                # Facts that stay true when a task runs twice need no care; the job is for nothing from here on.
+                self.refused.add(1)
+                return
+            count += found.num_rows
+            beside = [batch.column(name) for name in (ITEM, OFFSET, MOVES)]
+            columns = [*(column.combine_chunks() for column in found.columns), *beside]
+            yield from pa.table(columns, names=schema.names).cast(schema).to_batches()
+        task = TaskContext.get()
+        assert task is not None  # it runs in one
+        self.counted.add({task.partitionId(): count})

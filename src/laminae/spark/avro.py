@@ -7,6 +7,7 @@ to resolve it against a reader's would go by names, and undo column ids. So one 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from laminae.schema.avro import parse_avro
 from laminae.schema.avro.nodes import AvroRecord
 from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
-from laminae.spark.avro_values import declared
+from laminae.spark.avro_values import declared, differs
 from laminae.spark.change_events import DELETE, EVENT, TOMBSTONE, WITH_ROW, event_of, event_reason
 from laminae.spark.columns import Columns
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN
@@ -37,7 +38,7 @@ from laminae.spark.expression import (
     when,
 )
 from laminae.spark.literals import type_sql
-from laminae.spark.project import project_columns, violations
+from laminae.spark.project import keeps_every_place, project_columns, violations
 from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.types import spark_type
 
@@ -55,11 +56,12 @@ REASONS = {
     "empty": "the record has no value",
     "frame": "the record is not framed as a schema registry's client does it",
     "guid": "the record names its schema by a GUID, which is not supported yet",
-    "bytes": "its bytes are no record of schema id {id}",
 }
+UNREADABLE = "its bytes are no record of schema id "
+AVRO_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 HELD = "held until the registry answers: schema id "
 """How the reason begins of a record whose schema id the registry could not be asked about. It is replayed by itself."""
-STAR, VALUE, FRAME, PARSED = Expression("*"), column("value"), column("_frame"), "_avro_{}"
+STAR, VALUE, FRAME, WRITER, PARSED = Expression("*"), column("value"), column("_frame"), column("_writer"), "_avro_{}"
 SCHEMA_ID = call("conv", call("hex", call("substring", VALUE, literal(2), literal(4))), literal(16), literal(10))
 # A record has to end where its bytes do, which `from_avro` does not look at: these are put behind it and read, too.
 END = b"\xa7LAM"
@@ -67,30 +69,42 @@ ROW_FIELD, END_FIELD = "row", "end"
 NO_NUMBER = Expression("CAST(NULL AS BIGINT)")
 
 
-def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
-    """Each a projection of the one before: the frame, each id's reading, the row or the reason."""
+def avro_stages(spark: SparkSession, table: DecoderTable, exactly: bool = True) -> Sequence[Columns]:
+    """Each a projection of the one before: the frame, whose it is, each id's reading, the row or the reason.
+
+    Unless `exactly`, records with a reason are left out by whoever asks, and their rows are nothing to look at.
+    """
     writers = table.writers or ()
     make = partial(_Reading, table.current) if table.event_order is None else partial(_Event, table)
-    readings: list[_Reading | _Event] = [
-        make(writer, column(PARSED.format(place))) for place, writer in enumerate(writers) if writer.refusal is None
-    ]
+    readings, places = list[_Reading | _Event](), dict[str | None, int]()
+    owners: list[int] = []
+    for place, writer in enumerate(writers):
+        reading = make(writer, place, column(PARSED.format(place)))
+        # Ids whose records are written alike and become the same rows are read as one.
+        shared = reading.renamed if writer.refusal is None and isinstance(reading, _Reading) else None
+        owners.append(place if shared is None else places.setdefault(shared, place))
+        if writer.refusal is None and owners[-1] == place:
+            readings.append(reading)
     framed = Columns(spark).add(STAR).add(frame_of(), "_frame")
+    # Everything behind asks for it, once for each column and id: a number is compared sooner than bytes.
+    owned = Columns(spark).add(STAR).add(_writer(writers, owners), "_writer")
     parsed = Columns(spark).add(STAR)
     for reading in readings:
         parsed.add(reading.parse(), reading.parsed.sql.strip("`"))
-    refused = [(_is_of(writer), literal(writer.refusal)) for writer in writers if writer.refusal is not None]
-    known = [(_is_of(reading.writer), reading) for reading in readings]
+    refused = [(_is_of(place), literal(each.refusal)) for place, each in enumerate(writers) if each.refusal is not None]
+    known = [(_is_of(reading.place), reading) for reading in readings]
     told = [*((test, reading.problem()) for test, reading in known), *refused]
     if table.event_order is not None:
         told.append((VALUE.is_null(), NULL_TEXT))
     error = cases(told, _strange()) if told else _strange()
-    unknown = cases([(_is_of(writer), FALSE) for writer in writers] + [(_is_framed(), TRUE)], FALSE)
+    unknown = cases([(WRITER.is_there(), FALSE), (_is_framed(), TRUE)], FALSE)
     last = Columns(spark)
     for name in RAW_COLUMNS:
         # The id is the record's stamp.
         last.add(column(name) if name != "version" else framed_id(), name)
     row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
-    last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
+    # To ask for the reason once more in each column takes as long as to read the record.
+    last.add(when(error.is_null(), row) if exactly else row, ROW).add(error, ERROR).add(unknown, UNKNOWN)
     if table.event_order is not None:
         events = [(test, reading.event()) for test, reading in known if isinstance(reading, _Event)]
         # Of a record without a schema that is known nothing is done: if it has a value, it has an error.
@@ -98,11 +112,11 @@ def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
         last.add(cases(events), EVENT)
     converted_values = [pair for reading in readings if isinstance(reading, _Event) for pair in reading.made()]
     if not converted_values:
-        return [framed, parsed, last]
+        return [framed, owned, parsed, last]
     made = Columns(spark).add(STAR)
     for value, name in converted_values:
         made.add(value, name)
-    return [framed, parsed, made, last]
+    return [framed, owned, parsed, made, last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +125,15 @@ class _Reading:
 
     current: pa.Schema
     writer: WriterRecord
+    place: int
     parsed: Expression
 
     def parse(self) -> Expression:
         body = call("concat", Expression(f"substring({VALUE.sql}, {HEADER.size + 1})"), _bytes(END))
         options = options_map({"mode": "PERMISSIVE"})
-        read = call("from_avro", body, literal(framed_schema(self.writer.avro)), options)
+        read = call("from_avro", body, literal(framed_schema(self.renamed or self.writer.avro)), options)
         # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
-        return when(call("monotonically_increasing_id").compared(">=", 0), when(_is_of(self.writer), read))
+        return when(call("monotonically_increasing_id").compared(">=", 0), when(_is_of(self.place), read))
 
     def problem(self) -> Expression:
         """Why there is no row: bytes that cannot be read give a record without anything in it."""
@@ -127,15 +142,27 @@ class _Reading:
 
     def broken(self) -> Expression:
         ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
-        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), literal(unreadable(self.writer)))
+        told = call("concat", literal(UNREADABLE), SCHEMA_ID)
+        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), told)
 
     def row(self) -> Expression:
+        if self.renamed is not None:
+            return self.parsed.field(ROW_FIELD)
         return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
 
     def _column(self, index: int) -> Expression:
         schema = parse_avro(self.writer.avro)
         field = _fields(schema)[index]
-        return declared(field.type, schema, self.parsed.field(ROW_FIELD).field(field.name))
+        name = field.name if self.renamed is None else self.current.names[index]
+        return declared(field.type, schema, self.parsed.field(ROW_FIELD).field(name))
+
+    @property
+    def renamed(self) -> str | None:
+        """The schema under the names that columns have now, where a record is a row but for these; else None.
+
+        Fields are written in their order, so names say nothing about bytes.
+        """
+        return _renamed(self.writer.avro, self.writer.columns, self.current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +171,7 @@ class _Event:
 
     table: DecoderTable
     writer: WriterRecord
+    place: int
     parsed: Expression
 
     def parse(self) -> Expression:
@@ -165,7 +193,7 @@ class _Event:
 
     @property
     def _reading(self) -> _Reading:
-        return _Reading(self.table.current, self.writer, self.parsed)
+        return _Reading(self.table.current, self.writer, self.place, self.parsed)
 
     @property
     def _op(self) -> Expression:
@@ -211,7 +239,21 @@ class _Event:
 
 def unreadable(writer: WriterRecord) -> str:
     """The reason of a record that Spark's reader cannot read with this schema."""
-    return REASONS["bytes"].format(id=writer.schema_id)
+    return f"{UNREADABLE}{writer.schema_id}"
+
+
+def _renamed(text: str, columns: pa.Schema, current: pa.Schema) -> str | None:
+    schema = parse_avro(text)
+    fields, names = _fields(schema), current.names
+    if len(fields) != len(names) or not keeps_every_place(projection_between(columns, current)):
+        return None
+    if any(differs(each.type, schema) for each in fields) or not all(map(AVRO_NAME.fullmatch, names)):
+        return None
+    # A record that is an event of Debezium's has its columns deeper, and is no row.
+    root = json.loads(text)
+    made = [{"name": name, "type": field["type"]} for field, name in zip(root["fields"], names, strict=True)]
+    own = {name: root[name] for name in ("type", "name", "namespace") if name in root}
+    return json.dumps({**own, "fields": made}, separators=(",", ":"))
 
 
 def framed_schema(text: str) -> str:
@@ -236,8 +278,15 @@ def _fields(schema: AvroSchema) -> tuple[AvroField, ...]:
     return root.fields if isinstance(root, AvroRecord) else ()
 
 
-def _is_of(writer: WriterRecord) -> Expression:
-    return FRAME.compared("=", _bytes(HEADER.pack(MAGIC, writer.schema_id)))
+def _writer(writers: Sequence[WriterRecord], owners: Sequence[int]) -> Expression:
+    """The place of a record's id among these, or of the one that reads for it; NULL: it is another id, or none."""
+    frames = [_bytes(HEADER.pack(MAGIC, writer.schema_id)) for writer in writers]
+    owned = [(FRAME.compared("=", frame), literal(place)) for frame, place in zip(frames, owners, strict=True)]
+    return cases([*owned, (FALSE, literal(-1))])
+
+
+def _is_of(place: int) -> Expression:
+    return WRITER.compared("=", place)
 
 
 def _is_framed() -> Expression:

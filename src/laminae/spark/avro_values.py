@@ -18,7 +18,7 @@ DAY_MILLIS = 86_400_000
 
 def declared(node: AvroType, schema: AvroSchema, read: Expression) -> Expression:
     """The value of a type in the type of its column; NULL where it has no such value."""
-    if not _differs(node, schema):
+    if not differs(node, schema):
         return read
     found = schema.resolve(node)
     if isinstance(found, AvroPrimitive | AvroEnum | AvroFixed):
@@ -39,7 +39,7 @@ def declared(node: AvroType, schema: AvroSchema, read: Expression) -> Expression
     return when(read.is_there(), struct(chosen))
 
 
-def _differs(node: AvroType, schema: AvroSchema) -> bool:
+def differs(node: AvroType, schema: AvroSchema) -> bool:
     """Whether a value at or below this type is read as another type than its column has."""
     found = schema.resolve(node)
     if isinstance(found, AvroPrimitive | AvroEnum | AvroFixed):
@@ -56,7 +56,7 @@ def _differs(node: AvroType, schema: AvroSchema) -> bool:
         inner = members(found.branches, schema)
         if promoted(tuple(map(schema.resolve, inner))) is not None:
             return False
-    return any(_differs(each_, schema) for each_ in inner)
+    return any(differs(each_, schema) for each_ in inner)
 
 
 def _time_of_millis(read: Expression) -> Expression:

@@ -53,8 +53,12 @@ def violations(projection: ColumnProjection, column_of: ColumnOf) -> Expression:
 
 def keeps_every_column(projection: ColumnProjection) -> bool:
     """Whether the rows stay as they are, checks aside."""
-    in_place = all(isinstance(step, Keep) and step.source == i for i, step in enumerate(projection.steps))
-    return in_place and projection.old_schema.names == projection.new_schema.names
+    return keeps_every_place(projection) and projection.old_schema.names == projection.new_schema.names
+
+
+def keeps_every_place(projection: ColumnProjection) -> bool:
+    """The same, names aside: columns stay where they are, with the values that they have."""
+    return all(isinstance(step, Keep) and step.source == i for i, step in enumerate(projection.steps))
 
 
 def first_in(items: Expression, problem: Callable[[Expression], Expression]) -> Expression:

@@ -137,6 +137,30 @@ def test_ids_are_read_together_and_each_by_its_own_schema(spark: SparkSession, c
     assert not quick.refused()
 
 
+def test_ids_that_differ_in_names_alone_are_read_as_one(spark: SparkSession) -> None:
+    older = record_schema(field("id", "int"), field("amount", "long"))
+    newer = record_schema(field("id", "int"), {**field("total", "long"), "aliases": ["amount"]})
+    wider = record_schema(field("id", "int"), field("total", "long"), field("note", ["null", "string"]))
+    current, _ = assign_ids(columns_of_avro(newer), 1)
+    known = table(current, *(writer(i, text, current) for i, text in enumerate((older, newer, wider), 1)))
+    values = [
+        framed(1, older, {"id": 1, "amount": 10}),
+        framed(2, newer, {"id": 2, "total": 20}),
+        framed(3, wider, {"id": 3, "total": 30, "note": "n"}),
+        framed(2, newer, {"id": 4, "total": 40})[:-1],
+    ]
+    decoded = decode(raw(spark, *values), known)
+    readings = decoded._jdf.queryExecution().analyzed().toString().count("from_avro(")  # type: ignore[operator]
+    assert readings == 2
+    *good, bad = rows(decoded)
+    assert [row[ROW] for row in good] == [{"id": number, "total": 10 * number} for number in (1, 2, 3)]
+    assert [row["version"] for row in good] == [1, 2, 3]
+    assert bad[ERROR] == "its bytes are no record of schema id 2"
+    quick = quick_rows(spark, known, lambda columns: raw(spark, *values).select(*columns), None)
+    assert sorted(tuple(row) for row in quick.frame().collect()) == [(1, 10), (2, 20), (3, 30)]
+    assert quick.refused()
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -35,7 +35,19 @@ COLUMNS = pa.schema(
 )
 SENT = by_looks(COLUMNS, "micros", "text")
 TEXTS = ["", "a", "größe", 'q"uo,"after":te', "\\", "\t\n", "\u2028", "null", "\U0001f600", ',"source":{', None]
-PIECES = [*'{}[]":,\\ \n0123456789.eE+-', '"op":"c"', '"id":1', "null", "true", "NaN", "-0", "1e5", '"name":', "\x00", "ä"]
+PIECES = [
+    *'{}[]":,\\ \n0123456789.eE+-',
+    '"op":"c"',
+    '"id":1',
+    "null",
+    "true",
+    "NaN",
+    "-0",
+    "1e5",
+    '"name":',
+    "\x00",
+    "ä",
+]
 
 
 def any_row(dice: random.Random) -> dict[str, object]:

@@ -114,7 +114,14 @@ def test_one_odd_message_leaves_all_to_the_closer_look(odd):
 
 @pytest.mark.parametrize(
     "value",
-    [{"at": "2024-01-01T00:00:00Z"}, {"at": 2**60}, {"day": 10**7}, {"day": "2024-01-01"}, {"x": "NaN"}, {"local": 1.5}],
+    [
+        {"at": "2024-01-01T00:00:00Z"},
+        {"at": 2**60},
+        {"day": 10**7},
+        {"day": "2024-01-01"},
+        {"x": "NaN"},
+        {"local": 1.5},
+    ],
     ids=str,
 )
 def test_times_and_numbers_in_other_forms_are_odd(value):

@@ -65,7 +65,8 @@ STAR, VALUE, FRAME, WRITER, PARSED = Expression("*"), column("value"), column("_
 SCHEMA_ID = call("conv", call("hex", call("substring", VALUE, literal(2), literal(4))), literal(16), literal(10))
 # A record has to end where its bytes do, which `from_avro` does not look at: these are put behind it and read, too.
 END = b"\xa7LAM"
-ROW_FIELD, END_FIELD = "row", "end"
+ROW_FIELD, END_FIELD = "row", "laminae_end"
+END_OF_RECORD = {"name": END_FIELD, "type": {"type": "fixed", "name": "laminae_end", "size": len(END)}}
 NO_NUMBER = Expression("CAST(NULL AS BIGINT)")
 
 
@@ -102,7 +103,11 @@ def avro_stages(spark: SparkSession, table: DecoderTable, exactly: bool = True) 
     for name in RAW_COLUMNS:
         # The id is the record's stamp.
         last.add(column(name) if name != "version" else framed_id(), name)
-    row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
+    if len(readings) == 1 and not exactly:
+        # Every record that has no reason is of this one.
+        row = readings[0].row()
+    else:
+        row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
     # To ask for the reason once more in each column takes as long as to read the record.
     last.add(when(error.is_null(), row) if exactly else row, ROW).add(error, ERROR).add(unknown, UNKNOWN)
     if table.event_order is not None:
@@ -127,11 +132,14 @@ class _Reading:
     writer: WriterRecord
     place: int
     parsed: Expression
+    is_event: bool = False
 
     def parse(self) -> Expression:
         body = call("concat", Expression(f"substring({VALUE.sql}, {HEADER.size + 1})"), _bytes(END))
         options = options_map({"mode": "PERMISSIVE"})
-        read = call("from_avro", body, literal(framed_schema(self.renamed or self.writer.avro)), options)
+        text = self.renamed or self.writer.avro
+        framed = ended_schema(text) if self._is_flat else framed_schema(text)
+        read = call("from_avro", body, literal(framed), options)
         # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
         return when(call("monotonically_increasing_id").compared(">=", 0), when(_is_of(self.place), read))
 
@@ -143,18 +151,23 @@ class _Reading:
     def broken(self) -> Expression:
         ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
         told = call("concat", literal(UNREADABLE), SCHEMA_ID)
-        return when(~(self.parsed.field(ROW_FIELD).is_there() & ended), told)
+        return when(~(ended if self._is_flat else self.parsed.field(ROW_FIELD).is_there() & ended), told)
 
     def row(self) -> Expression:
-        if self.renamed is not None:
-            return self.parsed.field(ROW_FIELD)
         return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
 
     def _column(self, index: int) -> Expression:
         schema = parse_avro(self.writer.avro)
         field = _fields(schema)[index]
         name = field.name if self.renamed is None else self.current.names[index]
-        return declared(field.type, schema, self.parsed.field(ROW_FIELD).field(name))
+        record = self.parsed if self._is_flat else self.parsed.field(ROW_FIELD)
+        return declared(field.type, schema, record.field(name))
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the end stands in the record itself. Spark makes new objects for a record within another."""
+        names = [field.name for field in _fields(parse_avro(self.writer.avro))]
+        return bool(names) and not self.is_event and END_FIELD not in (*names, *self.current.names)
 
     @property
     def renamed(self) -> str | None:
@@ -193,7 +206,7 @@ class _Event:
 
     @property
     def _reading(self) -> _Reading:
-        return _Reading(self.table.current, self.writer, self.place, self.parsed)
+        return _Reading(self.table.current, self.writer, self.place, self.parsed, is_event=True)
 
     @property
     def _op(self) -> Expression:
@@ -258,9 +271,14 @@ def _renamed(text: str, columns: pa.Schema, current: pa.Schema) -> str | None:
 
 def framed_schema(text: str) -> str:
     """A record around the writer's, written as the writer's is: NULL in it is a failure and no NULL of the writer's."""
-    end = {"type": "fixed", "name": "laminae_end", "size": len(END)}
-    fields = [{"name": ROW_FIELD, "type": json.loads(text)}, {"name": END_FIELD, "type": end}]
+    fields = [{"name": ROW_FIELD, "type": json.loads(text)}, END_OF_RECORD]
     return json.dumps({"type": "record", "name": "laminae_framed", "fields": fields}, separators=(",", ":"))
+
+
+def ended_schema(text: str) -> str:
+    """The writer's record with the end as one more field: NULL in that is a failure."""
+    root = json.loads(text)
+    return json.dumps({**root, "fields": [*root["fields"], END_OF_RECORD]}, separators=(",", ":"))
 
 
 def frame_of() -> Expression:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from laminae.codec.json_lines import parsed_lines
 from laminae.codec.sent_values import rule_of
 from laminae.schema.column import columns_of
+from laminae.schema.nesting import inner_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,10 @@ KNOWN = frozenset((BEFORE, AFTER, SOURCE, OP, "ts_ms", "ts_us", "ts_ns", "transa
 # The years 1 to 9999, in seconds. What a database knows beyond needs a closer look.
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 SECOND, DAY = 1_000_000, 86_400
+# Arrow makes a type of whatever it finds, level by level; some hundred are too many for it.
+DEEPEST = 100
+# Jackson reads no longer name.
+LONGEST_NAME = 50_000
 _MICROS = {"any_timestamp_millis": 1000, "any_timestamp_micros": 1}
 _PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string())
 
@@ -48,7 +53,7 @@ class EventReader:
         events = messages.drop_null()
         try:
             made = self._events(events) if len(events) else self.made.empty_table()
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
             # The decoder of single events reads the same messages and gives each bad one its reason.
             return None
         if made is None or len(events) == len(messages):
@@ -58,8 +63,12 @@ class EventReader:
         return found.set_column(0, OP, pc.fill_null(found.column(OP), TOMBSTONE))
 
     def _events(self, messages: pa.Array) -> pa.Table | None:
+        if pc.max(_depths(messages)).as_py() > DEEPEST:
+            return None
         parsed = parsed_lines(_text(messages), self._asked, "infer")
         if parsed is None or parsed.num_rows != len(messages) or not KNOWN.issuperset(parsed.column_names):
+            return None
+        if _longest_name(parsed.schema) > LONGEST_NAME:
             return None
         row = self._asked.field(AFTER).type
         # A field that is not asked for comes behind the others: a column that is new, or gone.
@@ -73,7 +82,7 @@ class EventReader:
         columns = dict(zip(self.schema.names, rows.flatten(), strict=True))
         if rows.null_count or any(columns[name].null_count for name in self.keys):
             return None
-        if any(pc.any(pc.and_(is_put, pc.is_null(columns[name]))).as_py() for name in self._complete):
+        if any(columns[name].null_count for name in self._complete):
             return None
         values = [_value(columns[node.name], node) for node in columns_of(self.schema)]
         if any(value is None for value in values):
@@ -147,6 +156,18 @@ def _value(column: pa.Array, node: Column) -> pa.Array | None:
 def _lies_in(column: pa.Array, first: int, last: int) -> bool:
     found = pc.min_max(column)
     return not found["min"].is_valid or (found["min"].as_py() >= first and found["max"].as_py() <= last)
+
+
+def _depths(messages: pa.Array) -> pa.Array:
+    """How deep each message may go at most: it has no more objects and lists."""
+    return pc.add(pc.count_substring(messages, "{"), pc.count_substring(messages, "["))
+
+
+def _longest_name(fields: pa.Schema | pa.DataType) -> int:
+    """Of a field at any depth."""
+    inner = fields if isinstance(fields, pa.Schema | pa.StructType) else inner_fields(fields)
+    nested = (_longest_name(field.type) for field in inner if pa.types.is_nested(field.type))
+    return max([0, *(len(field.name) for field in inner), *nested])
 
 
 def _text(messages: pa.Array) -> bytes:

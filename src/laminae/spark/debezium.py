@@ -73,8 +73,8 @@ class DebeziumLog:
         if span.refused or span.broken:
             return None
         records = self.inner.read(spark, span, READ)
-        if MOVES not in records.columns:
-            records = records.withColumn(MOVES, F.lit(False))
+        moves = F.coalesce(MOVES, F.lit(False)) if MOVES in records.columns else F.lit(False)
+        records = records.withColumn(MOVES, moves)
         return event_rows(records, table, self.key, self.sequence)
 
     def quick_rows(

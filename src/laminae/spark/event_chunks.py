@@ -48,7 +48,8 @@ def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], ord
     (newest, *others) = reversed(table.decoders)
     if others or newest.aliases or table.heads or table.writers is not None or table.version_field is not None:
         return None
-    if not without_rules(newest.schema).equals(table.current, check_metadata=True):
+    # A stamp says which version reads a record, whatever is in force.
+    if table.has_stamps or not without_rules(newest.schema).equals(table.current, check_metadata=True):
         return None
     reader = event_reader(newest.schema, keys, order)
     if reader is None:

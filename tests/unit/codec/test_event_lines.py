@@ -101,6 +101,10 @@ ODD = {
     "a number too large": message("c", 11, {"id": 2**63, "name": "a"}),
     "something beside the envelope": compact(json.loads(ONE) | {"more": 1}),
     "a schema around it": compact({"schema": {"type": "struct"}, "payload": envelope("c", 16, {"id": 5, "name": "t"})}),
+    "a key that is not UTF-8": ONE.encode().replace(b'"op":', b'"\xff":1,"op":'),
+    "a key too long": ONE.replace('"lsn"', f'"{"k" * 50_001}":1,"lsn"'),
+    "lists that go deep": ONE.replace('"lsn"', f'"q":{"[" * 800}{"]" * 800},"lsn"'),
+    "objects that go very deep": ONE.replace('"lsn"', '"q":' + '{"q":' * 20_000 + "1" + "}" * 20_000 + ',"lsn"'),
     "single quotes": ONE.replace('"a"', "'a'"),
 }
 
@@ -135,6 +139,7 @@ def test_a_null_is_odd_where_it_may_stand_for_a_default():
     schema = pa.schema([ROW.field("id"), field])
     assert read(message("c", 1, {"id": 1, "n": 5}), schema=schema) == [("c", 3, {"id": 1, "n": 5})]
     assert read(message("c", 1, {"id": 1}), schema=schema) is None
+    assert read(message("d", 1, before={"id": 1}), schema=schema) is None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,14 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.codec.decoders import Decoder, DecoderTable
 from laminae.codec.event_lines import event_reader
 from laminae.codec.sent_values import by_looks
-from laminae.spark.change_events import EVENT
-from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, UNKNOWN
+from laminae.spark.change_events import EVENT, MOVES
+from laminae.spark.contract import ERROR, PLACED, RAW_SCHEMA, ROW, UNKNOWN, LogRange
 from laminae.spark.debezium import DebeziumLog
 from tests.support.debezium_events import message
 from tests.unit.codec.test_event_lines import ODD
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = pa.schema(
     [
@@ -76,6 +77,33 @@ def any_message(dice: random.Random) -> bytes:
 
 def taken(found: pa.Table) -> list[tuple[object, ...]]:
     return [(row["op"], row["place"], tuple(row["row"].values())) for row in found.to_pylist()]
+
+
+@dataclass
+class Letters:
+    """Stands for a log: what is read of it is given."""
+
+    records: DataFrame
+
+    def read(self, spark: SparkSession, span: LogRange, columns: tuple[str, ...]) -> DataFrame:
+        return self.records
+
+
+def test_records_that_say_nothing_of_a_move_have_none(spark: SparkSession):
+    given = [(None, message("c", 1, {"id": 1}).encode(), "p", 0, 0, None, None)]
+    records = spark.createDataFrame(given, RAW_SCHEMA).withColumn(MOVES, F.lit(None).cast("boolean"))
+    log = DebeziumLog(Letters(records), "source.lsn", ("id",))  # type: ignore[arg-type]
+    table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, has_stamps=False, event_order="source.lsn")
+    quick = log.chunked_rows(spark, LogRange("", ""), table)
+    assert quick is not None
+    (row,) = quick.frame().collect()
+    (careful,) = log.decoded_again(records, table).records.collect()
+    assert (row[PLACED][EVENT], row[PLACED][ROW]) == (careful[EVENT], careful[ROW])
+    assert row[PLACED][EVENT].moves is False
+    assert (quick.count(), quick.refused()) == (1, False)
+    # A record may be of a version that its stamp alone tells.
+    stamped = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, event_order="source.lsn")
+    assert log.chunked_rows(spark, LogRange("", ""), stamped) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

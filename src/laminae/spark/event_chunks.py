@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import AccumulatorParam, TaskContext
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from laminae.codec.decoders import DecoderTable
     from laminae.codec.event_lines import EventReader
 
-VALUE, ITEM, OFFSET = "value", "item", "offset"
-READ = (VALUE, ITEM, OFFSET, MOVES)
+VALUE, ITEM, OFFSET, STAMP = "value", "item", "offset", "version"
+READ = (VALUE, ITEM, OFFSET, STAMP, MOVES)
 
 
 class _ByPartition(AccumulatorParam[dict[int, int]]):
@@ -48,15 +49,14 @@ def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], ord
     (newest, *others) = reversed(table.decoders)
     if others or newest.aliases or table.heads or table.writers is not None or table.version_field is not None:
         return None
-    # A stamp says which version reads a record, whatever is in force.
-    if table.has_stamps or not without_rules(newest.schema).equals(table.current, check_metadata=True):
+    if not without_rules(newest.schema).equals(table.current, check_metadata=True):
         return None
     reader = event_reader(newest.schema, keys, order)
     if reader is None:
         return None
     context = records.sparkSession.sparkContext
     refused, counted = context.accumulator(0), context.accumulator({}, _ByPartition())
-    task = EventTask(reader, refused, counted)
+    task = EventTask(reader, newest.version, refused, counted)
     found = records.select(*READ).mapInArrow(task, spark_schema(task.schema))
     event = F.struct(F.col(OP).alias("op"), F.col(PLACE).alias("sequence"), F.col(MOVES).alias("moves"))
     row = F.col(ROW).alias(contract.ROW)
@@ -66,9 +66,10 @@ def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], ord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventTask:
-    """Reads the events of a partition."""
+    """Reads the events of a partition, all of one version: a stamp may say that a record is of another."""
 
     reader: EventReader
+    version: int
     refused: Accumulator[int]
     counted: Accumulator[dict[int, int]]
 
@@ -83,7 +84,8 @@ class EventTask:
         settle_worker()
         schema, count = self.schema, 0
         for batch in batches:
-            found = self.reader.read(batch.column(VALUE))
+            is_other = pc.any(pc.not_equal(batch.column(STAMP), self.version)).as_py()
+            found = None if is_other else self.reader.read(batch.column(VALUE))
             if found is None:
                 # Facts that stay true when a task runs twice need no care; the job is for nothing from here on.
                 self.refused.add(1)

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from laminae.codec.sent_values import UNAVAILABLE
+from laminae.spark.debezium import DebeziumLog
 from tests.support.debezium_events import compact, connect_field, envelope, message, told
 
 pytestmark = pytest.mark.usefixtures("time_of_day")
@@ -83,6 +84,20 @@ def test_events_with_a_schema_and_full_replica_identity(db, things):
     ) == [(2, "größe"), (4, "without"), (5, "tells nothing")]
     assert reasons(db) == []
     assert told_of(db, "anomalies") == [1]
+
+
+def test_plain_events_are_read_many_at_once(db, things, monkeypatch):
+    read = things()
+
+    def closer_look(*given: object) -> None:
+        raise AssertionError("nothing is odd about these")
+
+    monkeypatch.setattr(DebeziumLog, "decoded", closer_look)
+    assert read(message("c", 10, {"id": 1, "name": "a"}), message("c", 11, {"id": 2, "name": "b"})) == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    assert read(message("d", 12, before={"id": 1, "name": "a"})) == [(2, "b")]
 
 
 def test_pushed_events_are_read_like_any(db):

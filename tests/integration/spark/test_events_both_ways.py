@@ -101,9 +101,18 @@ def test_records_that_say_nothing_of_a_move_have_none(spark: SparkSession):
     assert (row[PLACED][EVENT], row[PLACED][ROW]) == (careful[EVENT], careful[ROW])
     assert row[PLACED][EVENT].moves is False
     assert (quick.count(), quick.refused()) == (1, False)
-    # A record may be of a version that its stamp alone tells.
-    stamped = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, event_order="source.lsn")
-    assert log.chunked_rows(spark, LogRange("", ""), stamped) is None
+
+
+@pytest.mark.parametrize(("stamps", "is_refused"), [([None, 1], False), ([1, 99], True)])
+def test_a_stamp_of_another_version_needs_a_closer_look(spark: SparkSession, stamps, is_refused):
+    text = message("c", 1, {"id": 1}).encode()
+    given = [(None, text, "p", at, 0, None, stamp) for at, stamp in enumerate(stamps)]
+    log = DebeziumLog(Letters(spark.createDataFrame(given, RAW_SCHEMA)), "source.lsn", ("id",))  # type: ignore[arg-type]
+    table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, event_order="source.lsn")
+    quick = log.chunked_rows(spark, LogRange("", ""), table)
+    assert quick is not None
+    quick.frame().collect()
+    assert quick.refused() is is_refused
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laminae.codec.event_avro import AFTER, BEFORE, OP
 from laminae.codec.json_lines import parsed_lines
 from laminae.codec.sent_values import rule_of
 from laminae.schema.column import columns_of
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 
     Int32s = NDArray[np.int32]
 
-OP, PLACE, ROW = "op", "place", "row"
+PLACE, ROW, SOURCE = "place", "row", "source"
 PUT, DELETE, SNAPSHOT, TOMBSTONE = ("c", "r", "u"), "d", "r", "tombstone"
-BEFORE, AFTER, SOURCE = "before", "after", "source"
 KNOWN = frozenset((BEFORE, AFTER, SOURCE, OP, "ts_ms", "ts_us", "ts_ns", "transaction"))
 """What an envelope has."""
 # The years 1 to 9999, in seconds. What a database knows beyond needs a closer look.
@@ -58,11 +58,11 @@ class EventReader:
         try:
             made = self._events(events) if len(events) else self.made.empty_table()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-            # The decoder of single events reads the same messages and gives each bad one its reason.
+            # A name may not be UTF-8. The decoder of single events reads the same messages and gives each its reason.
             return None
         if made is None or len(events) == len(messages):
             return made
-        places = pc.cast(pc.cumulative_sum(pc.is_valid(messages).cast(pa.int64())), pa.int64())
+        places = pc.cumulative_sum(pc.is_valid(messages).cast(pa.int64()))
         found = made.take(pc.if_else(pc.is_valid(messages), pc.subtract(places, 1), None))
         return found.set_column(0, OP, pc.fill_null(found.column(OP), TOMBSTONE))
 
@@ -186,8 +186,7 @@ def _text(messages: pa.Array) -> tuple[bytes, Int32s]:
 
 
 def _whole(parsed: pa.Table, name: str) -> pa.Array:
-    found = parsed.column(name).combine_chunks()
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return parsed.column(name).combine_chunks()
 
 
 def _all(found: pa.Array) -> bool:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from laminae.codec.confluent import GUID_MAGIC, HEADER, MAGIC
 from laminae.codec.event_avro import AFTER, BEFORE, OP, has_path, row_record
+from laminae.codec.event_lines import DELETE, TOMBSTONE
 from laminae.codec.sent_values import has_rules
 from laminae.schema.avro import parse_avro
 from laminae.schema.avro.nodes import AvroRecord
 from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
 from laminae.spark.avro_values import declared, differs
-from laminae.spark.change_events import DELETE, EVENT, TOMBSTONE, WITH_ROW, event_of, event_reason
+from laminae.spark.change_events import EVENT, WITH_ROW, event_of, event_reason
 from laminae.spark.columns import Columns
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN
 from laminae.spark.expression import (

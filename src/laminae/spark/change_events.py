@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark
 
+from laminae.codec.event_lines import DELETE, PUT, SNAPSHOT, TOMBSTONE
 from laminae.codec.sent_values import UNAVAILABLE
 from laminae.spark.expression import (
     FALSE,
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 EVENT, MOVES = "_event", "_moves"
 """A struct: `op`, `sequence`, the BIGINT that orders events, and `moves`: the row that it deletes goes on under another
 key, or what it inserts comes from one, as a column of raw records says where their log knows."""
-PUT, DELETE, TRUNCATE, MESSAGE, TOMBSTONE = ("c", "r", "u"), "d", "t", "m", "tombstone"
-INSERT, SNAPSHOT = "c", "r"
+INSERT, TRUNCATE, MESSAGE = "c", "t", "m"
 IGNORED = (MESSAGE, TOMBSTONE)
 WITH_ROW = (*PUT, DELETE)
 BETWEEN = ","

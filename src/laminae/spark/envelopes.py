@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
+from laminae.codec.event_lines import DELETE, PUT, TOMBSTONE
 from laminae.engine.heads import BEGIN, PAYLOAD
 from laminae.schema.types import quote_identifier
-from laminae.spark.change_events import DELETE, EVENT, PUT, REASONS, TOMBSTONE, WITH_ROW, event_of, event_reason
+from laminae.spark.change_events import EVENT, REASONS, WITH_ROW, event_of, event_reason
 from laminae.spark.columns import Columns
 from laminae.spark.contract import RAW_COLUMNS
 from laminae.spark.expression import (

@@ -183,7 +183,7 @@ class EpochRunner:
                 continue
             views = self._views(spark, source, time)
             faults.reach("epoch planned")
-            # Rows that come quickly have nothing beside them: neither a place in the log nor a reason against them.
+            # Rows that come quickly have no reason against them: one that needs a closer look spoils the way.
             is_spoiled = False
             for way in views.ways(memory.ways(batch_id)):
                 quick = self._quick(spark, log, span, plan, way, views.fits)

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pyspark import AccumulatorParam, TaskContext
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.codec.event_lines import OP, PLACE, ROW, event_reader
+from laminae.codec.event_avro import OP
+from laminae.codec.event_lines import PLACE, ROW, event_reader
 from laminae.codec.sent_values import without_rules
 from laminae.spark import contract
 from laminae.spark.change_events import EVENT, MOVES

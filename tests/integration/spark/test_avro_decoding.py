@@ -150,7 +150,7 @@ def test_ids_that_differ_in_names_alone_are_read_as_one(spark: SparkSession) -> 
         framed(2, newer, {"id": 4, "total": 40})[:-1],
     ]
     decoded = decode(raw(spark, *values), known)
-    readings = decoded._jdf.queryExecution().analyzed().toString().count("from_avro(")  # type: ignore[operator]
+    readings = decoded._jdf.queryExecution().analyzed().toString().count("from_avro(")
     assert readings == 2
     *good, bad = rows(decoded)
     assert [row[ROW] for row in good] == [{"id": number, "total": 10 * number} for number in (1, 2, 3)]

@@ -92,7 +92,7 @@ class Letters:
 def test_records_that_say_nothing_of_a_move_have_none(spark: SparkSession):
     given = [(None, message("c", 1, {"id": 1}).encode(), "p", 0, 0, None, None)]
     records = spark.createDataFrame(given, RAW_SCHEMA).withColumn(MOVES, F.lit(None).cast("boolean"))
-    log = DebeziumLog(Letters(records), "source.lsn", ("id",))  # type: ignore[arg-type]
+    log = DebeziumLog(Letters(records), "source.lsn", ("id",))
     table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, has_stamps=False, event_order="source.lsn")
     quick = log.chunked_rows(spark, LogRange("", ""), table)
     assert quick is not None
@@ -107,7 +107,7 @@ def test_records_that_say_nothing_of_a_move_have_none(spark: SparkSession):
 def test_a_stamp_of_another_version_needs_a_closer_look(spark: SparkSession, stamps, is_refused):
     text = message("c", 1, {"id": 1}).encode()
     given = [(None, text, "p", at, 0, None, stamp) for at, stamp in enumerate(stamps)]
-    log = DebeziumLog(Letters(spark.createDataFrame(given, RAW_SCHEMA)), "source.lsn", ("id",))  # type: ignore[arg-type]
+    log = DebeziumLog(Letters(spark.createDataFrame(given, RAW_SCHEMA)), "source.lsn", ("id",))
     table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, event_order="source.lsn")
     quick = log.chunked_rows(spark, LogRange("", ""), table)
     assert quick is not None
@@ -127,7 +127,7 @@ def test_what_arrow_takes_the_decoder_reads_just_so(spark: SparkSession, seed: i
     assert len(found) > 200, "else this test says little"
     table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, finds_unknown_fields=True, event_order="source.lsn")
     letters = [(None, each, "p", at, 0, None, None) for at, each in enumerate(messages)]
-    log = DebeziumLog(None, "source.lsn", ("id",))  # type: ignore[arg-type]  # letters are not read from a log
+    log = DebeziumLog(None, "source.lsn", ("id",))  # letters are not read from a log
     records = log.decoded_again(spark.createDataFrame(letters, RAW_SCHEMA), table).records
     read = records.where(F.col("offset").isin(list(found))).select("offset", ROW, ERROR, UNKNOWN, EVENT)
     rows = {row["offset"]: row for row in read.toArrow().to_pylist()}

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.types import StructType
 
 from laminae.catalog.updates import AdvanceOwner
+from laminae.codec.event_lines import DELETE
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
 from laminae.schema.column import columns_of
-from laminae.spark.change_events import BETWEEN, DELETE, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
+from laminae.spark.change_events import BETWEEN, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
 from laminae.spark.contract import ERROR, PLACED, ROW
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path

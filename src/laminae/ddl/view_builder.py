@@ -90,6 +90,8 @@ class ViewBuilder(TypeBuilder):
 def _option_name(name: Token) -> str:
     if not name:
         raise Fault(offset_of(name), "an option name cannot be empty", "expected a name such as connector")
+    if "\0" in name:
+        raise Fault(offset_of(name), "an option name cannot hold the character U+0000", "remove it")
     return str(name)
 
 

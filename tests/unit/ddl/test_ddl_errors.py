@@ -59,6 +59,8 @@ ERRORS: list[tuple[str, int, int, str, str]] = [
     ("ALTER SOURCE s ALTER COLUMN c SET DEFAULT X'1F", 1, 43, "the string that begins here", "closing quote"),
     ('ALTER SOURCE s "x y"', 1, 16, 'unexpected "x y"', "ADD"),
     ("SHOW\0SINKS", 1, 5, "U+0000", "remove it"),
+    (r"SET '\0' = 'c'", 1, 5, "an option name cannot hold the character U+0000", "remove it"),
+    (r"CREATE SINK s FROM t WITH ('a\0b' = 'x')", 1, 28, "cannot hold the character U+0000", "remove it"),
     ("SELECT '\ud800'", 1, 9, "U+D800", "remove it"),
     ("SHOW \x07", 1, 6, "unexpected <U+0007>", "SINKS"),
     ("SHOW SINKS; SHOW\n;\nSHOW SORCES", 2, 1, "ends too early", "SOURCES or VIEWS"),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import AccumulatorParam, TaskContext
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.codec.event_avro import OP
@@ -18,31 +17,21 @@ from laminae.codec.event_lines import PLACE, ROW, event_reader
 from laminae.codec.sent_values import without_rules
 from laminae.spark import contract
 from laminae.spark.change_events import EVENT, MOVES
-from laminae.spark.rows import WatchedRows
+from laminae.spark.rows import Watch
 from laminae.spark.types import arrow_schema, spark_schema
 from laminae.spark.workers import settle_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyspark import Accumulator
     from pyspark.sql import DataFrame
 
     from laminae.codec.decoders import DecoderTable
     from laminae.codec.event_lines import EventReader
+    from laminae.spark.rows import WatchedRows
 
 VALUE, ITEM, OFFSET, STAMP = "value", "item", "offset", "version"
 READ = (VALUE, ITEM, OFFSET, STAMP, MOVES)
-
-
-class _ByPartition(AccumulatorParam[dict[int, int]]):
-    """What the tasks say, by partition: one that runs again says the same."""
-
-    def zero(self, value: dict[int, int]) -> dict[int, int]:
-        return {}
-
-    def addInPlace(self, value1: dict[int, int], value2: dict[int, int]) -> dict[int, int]:  # noqa: N802  # Spark's
-        return {**value1, **value2}
 
 
 def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], order: str) -> WatchedRows | None:
@@ -55,14 +44,13 @@ def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], ord
     reader = event_reader(newest.schema, keys, order)
     if reader is None:
         return None
-    context = records.sparkSession.sparkContext
-    refused, counted = context.accumulator(0), context.accumulator({}, _ByPartition())
-    task = EventTask(reader, newest.version, refused, counted)
+    watch = Watch.of(records.sparkSession)
+    task = EventTask(reader, newest.version, watch)
     found = records.select(*READ).mapInArrow(task, spark_schema(task.schema))
     event = F.struct(F.col(OP).alias("op"), F.col(PLACE).alias("sequence"), F.col(MOVES).alias("moves"))
     row = F.col(ROW).alias(contract.ROW)
     rows = found.select(f"{ROW}.*", F.struct(row, ITEM, OFFSET, event.alias(EVENT)).alias(contract.PLACED))
-    return WatchedRows(rows, False, lambda: refused.value > 0, lambda: sum(counted.value.values()))
+    return watch.rows(rows, is_bare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +59,7 @@ class EventTask:
 
     reader: EventReader
     version: int
-    refused: Accumulator[int]
-    counted: Accumulator[dict[int, int]]
+    watch: Watch
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,13 +75,11 @@ class EventTask:
             is_other = pc.any(pc.not_equal(batch.column(STAMP), self.version)).as_py()
             found = None if is_other else self.reader.read(batch.column(VALUE))
             if found is None:
-                # Facts that stay true when a task runs twice need no care; the job is for nothing from here on.
-                self.refused.add(1)
+                # The job is for nothing from here on.
+                self.watch.refuse()
                 return
             count += found.num_rows
             beside = [batch.column(name) for name in (ITEM, OFFSET, MOVES)]
             columns = [*(column.combine_chunks() for column in found.columns), *beside]
             yield from pa.table(columns, names=schema.names).cast(schema).to_batches()
-        task = TaskContext.get()
-        assert task is not None  # it runs in one
-        self.counted.add({task.partitionId(): count})
+        self.watch.count(count)

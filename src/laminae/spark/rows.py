@@ -1,16 +1,19 @@
-"""Rows of an epoch as a frame that is there already: `laminae.spark.contract.Rows`."""
+"""Rows of an epoch as a frame that is there already, `laminae.spark.contract.Rows`, and what its tasks say of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark import AccumulatorParam, TaskContext
+
 from laminae.spark.planned import PlannedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
+    from pyspark import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
 
     from laminae.spark.template import Template
 
@@ -35,3 +38,39 @@ class WatchedRows(FrameRows):
 
     refused: Callable[[], bool] = lambda: False
     count: Callable[[], int] = lambda: 0
+
+
+class _ByPartition(AccumulatorParam[dict[int, int]]):
+    """What the tasks say, by partition: one that runs again says the same."""
+
+    def zero(self, value: dict[int, int]) -> dict[int, int]:
+        return {}
+
+    def addInPlace(self, value1: dict[int, int], value2: dict[int, int]) -> dict[int, int]:  # noqa: N802  # Spark's
+        return {**value1, **value2}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watch:
+    """What tasks tell the driver of the rows that they make. Each of it stays true when a task runs twice."""
+
+    _refused: Accumulator[int]
+    _counted: Accumulator[dict[int, int]]
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Watch:
+        context = spark.sparkContext
+        return cls(context.accumulator(0), context.accumulator({}, _ByPartition()))
+
+    def refuse(self) -> None:
+        """Said by a task that has met a record which needs a closer look."""
+        self._refused.add(1)
+
+    def count(self, rows: int) -> None:
+        """Said by a task at its end, of all its rows."""
+        task = TaskContext.get()
+        assert task is not None  # it runs in one
+        self._counted.add({task.partitionId(): rows})
+
+    def rows(self, made: DataFrame, is_bare: bool) -> WatchedRows:
+        return WatchedRows(made, is_bare, lambda: self._refused.value > 0, lambda: sum(self._counted.value.values()))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import laminae as lm
+    from laminae.spark.rows import WatchedRows
     from tests.support.decoding import Decode
 
 COLUMNS = "id BIGINT NOT NULL, name STRING, x DOUBLE, status STRING DEFAULT 'new'"
@@ -28,12 +29,12 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def chunked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def chunked(monkeypatch: pytest.MonkeyPatch) -> list[WatchedRows | None]:
     """The reads that were made in chunks, as they are made."""
-    made: list[object] = []
+    made: list[WatchedRows | None] = []
     usual = json_chunks.chunked_rows
 
-    def told(*given: object) -> object:
+    def told(*given: object) -> WatchedRows | None:
         made.append(usual(*given))  # type: ignore[arg-type]  # the same
         return made[-1]
 
@@ -67,7 +68,7 @@ def test_what_is_read_at_once_is_what_the_careful_way_reads(decoded: Decode) -> 
 
 
 def test_files_are_read_in_chunks_and_feed_a_sink_and_a_view(
-    db: lm.Database, inbox: Path, tmp_path: Path, chunked: list[object]
+    db: lm.Database, inbox: Path, tmp_path: Path, chunked: list[WatchedRows | None]
 ) -> None:
     source(db, inbox)
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id % 2 AS odd, COUNT(*) AS n, SUM(x) AS x FROM s GROUP BY id % 2")
@@ -84,8 +85,19 @@ def test_files_are_read_in_chunks_and_feed_a_sink_and_a_view(
     assert sum(1 for _ in out.glob("*.parquet")) >= 1
 
 
+def test_rows_that_are_read_twice_are_counted_once(
+    db: lm.Database, inbox: Path, chunked: list[WatchedRows | None]
+) -> None:
+    source(db, inbox)
+    (inbox / "a.json").write_text("\n".join(lines(500)))
+    db.run()
+    (rows,) = chunked
+    assert rows is not None
+    assert [rows.frame().count(), rows.frame().count(), rows.count()] == [500, 500, 500]
+
+
 def test_one_odd_record_sends_the_whole_epoch_the_careful_way(
-    db: lm.Database, inbox: Path, chunked: list[object]
+    db: lm.Database, inbox: Path, chunked: list[WatchedRows | None]
 ) -> None:
     source(db, inbox)
     (inbox / "a.json").write_text("\n".join([*lines(100), '{"id":100}', '{"id":"x"}']))

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.codec.json_lines import line_reader
-from laminae.spark.rows import WatchedRows
+from laminae.spark.rows import Watch
 from laminae.spark.types import spark_schema
 from laminae.spark.workers import settle_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
     from laminae.codec.decoders import DecoderTable
     from laminae.codec.json_lines import LineReader
     from laminae.spark.logs.listing import FileEntry
+    from laminae.spark.rows import WatchedRows
 
 # Below it the start of Python workers and the plan weigh more than the records.
 LEAST_BYTES = 16 << 20
@@ -42,11 +42,9 @@ def chunked_rows(spark: SparkSession, files: Sequence[FileEntry], table: Decoder
     reader = line_reader(table.current)
     if reader is None:
         return None
-    context = spark.sparkContext
-    refused, counted = context.accumulator(0), context.accumulator(0)
+    watch = Watch.of(spark)
     chunks = spark.createDataFrame(_chunks(files))
-    rows = chunks.mapInArrow(_task(reader, refused, counted), spark_schema(table.current))
-    return WatchedRows(rows, True, lambda: refused.value > 0, lambda: counted.value)
+    return watch.rows(chunks.mapInArrow(_task(reader, watch), spark_schema(table.current)), is_bare=True)
 
 
 def _chunks(files: Sequence[FileEntry]) -> pa.Table:
@@ -55,11 +53,10 @@ def _chunks(files: Sequence[FileEntry]) -> pa.Table:
     return pa.table({"path": pa.array(paths, pa.string()), "start": pa.array(starts, pa.int64())})
 
 
-def _task(
-    reader: LineReader, refused: Accumulator[int], counted: Accumulator[int]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(reader: LineReader, watch: Watch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
+        count = 0
         for batch in batches:
             for path, start in zip(batch["path"].to_pylist(), batch["start"].to_pylist(), strict=True):
                 text = lines_from(path, start, start + CHUNK_BYTES)
@@ -67,11 +64,12 @@ def _task(
                     continue
                 found = reader.read(text)
                 if found is None:
-                    # Facts that stay true when a task runs twice need no care; the job is for nothing from here on.
-                    refused.add(1)
+                    # The job is for nothing from here on.
+                    watch.refuse()
                     return
-                counted.add(found.num_rows)
+                count += found.num_rows
                 yield from found.to_batches(BATCH_ROWS)
+        watch.count(count)
 
     return read
 

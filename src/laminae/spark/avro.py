@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from laminae.codec.confluent import GUID_MAGIC, HEADER, MAGIC
@@ -39,7 +38,7 @@ from laminae.spark.expression import (
     when,
 )
 from laminae.spark.literals import type_sql
-from laminae.spark.project import keeps_every_place, project_columns, violations
+from laminae.spark.project import keeps_every_place, misfits, project_columns, violations
 from laminae.spark.sent_values import converted, lost_values
 from laminae.spark.types import spark_type
 
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from laminae.catalog.model import WriterRecord
     from laminae.codec.decoders import DecoderTable
     from laminae.schema.avro import AvroField, AvroSchema
+    from laminae.schema.projection import ColumnProjection
 
 REASONS = {
     "empty": "the record has no value",
@@ -69,30 +69,18 @@ END = b"\xa7LAM"
 ROW_FIELD, END_FIELD = "row", "laminae_end"
 END_OF_RECORD = {"name": END_FIELD, "type": {"type": "fixed", "name": "laminae_end", "size": len(END)}}
 NO_NUMBER = Expression("CAST(NULL AS BIGINT)")
+# Of a plan whose condition it knows to fail Spark leaves nothing, and no record would be counted.
+NEVER = call("length", VALUE).compared("<", 0)
 
 
-def avro_stages(spark: SparkSession, table: DecoderTable, exactly: bool = True) -> Sequence[Columns]:
-    """Each a projection of the one before: the frame, whose it is, each id's reading, the row or the reason.
-
-    Unless `exactly`, records with a reason are left out by whoever asks, and their rows are nothing to look at.
-    """
-    writers = table.writers or ()
-    make = partial(_Reading, table.current) if table.event_order is None else partial(_Event, table)
-    readings, places = list[_Reading | _Event](), dict[str | None, int]()
-    owners: list[int] = []
-    for place, writer in enumerate(writers):
-        reading = make(writer, place, column(PARSED.format(place)))
-        # Ids whose records are written alike and become the same rows are read as one.
-        shared = reading.renamed if writer.refusal is None and isinstance(reading, _Reading) else None
-        owners.append(place if shared is None else places.setdefault(shared, place))
-        if writer.refusal is None and owners[-1] == place:
-            readings.append(reading)
-    framed = Columns(spark).add(STAR).add(frame_of(), "_frame")
-    # Everything behind asks for it, once for each column and id: a number is compared sooner than bytes.
-    owned = Columns(spark).add(STAR).add(_writer(writers, owners), "_writer")
+def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
+    """Each a projection of the one before: the frame, whose it is, each id's reading, the row or the reason."""
+    writers, (readings, owners) = table.writers or (), _readings(table)
+    framed = Columns(spark).add(STAR).add(frame_of(), _name(FRAME))
+    owned = Columns(spark).add(STAR).add(_writer(writers, owners), _name(WRITER))
     parsed = Columns(spark).add(STAR)
     for reading in readings:
-        parsed.add(reading.parse(), reading.parsed.sql.strip("`"))
+        parsed.add(reading.parse(), _name(reading.parsed))
     refused = [(_is_of(place), literal(each.refusal)) for place, each in enumerate(writers) if each.refusal is not None]
     known = [(_is_of(reading.place), reading) for reading in readings]
     told = [*((test, reading.problem()) for test, reading in known), *refused]
@@ -104,13 +92,8 @@ def avro_stages(spark: SparkSession, table: DecoderTable, exactly: bool = True) 
     for name in RAW_COLUMNS:
         # The id is the record's stamp.
         last.add(column(name) if name != "version" else framed_id(), name)
-    if len(readings) == 1 and not exactly:
-        # Every record that has no reason is of this one.
-        row = readings[0].row()
-    else:
-        row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
-    # To ask for the reason once more in each column takes as long as to read the record.
-    last.add(when(error.is_null(), row) if exactly else row, ROW).add(error, ERROR).add(unknown, UNKNOWN)
+    row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
+    last.add(when(error.is_null(), row), ROW).add(error, ERROR).add(unknown, UNKNOWN)
     if table.event_order is not None:
         events = [(test, reading.event()) for test, reading in known if isinstance(reading, _Event)]
         # Of a record without a schema that is known nothing is done: if it has a value, it has an error.
@@ -125,111 +108,117 @@ def avro_stages(spark: SparkSession, table: DecoderTable, exactly: bool = True) 
     return [framed, owned, parsed, made, last]
 
 
+def quick_selects(table: DecoderTable, fits: str | None) -> list[str]:
+    """The rows of records that are no events, and only of those that have one; each SELECT reads the one before.
+
+    Why a record has none is not asked: the text of a reason is the larger part of a plan, and an epoch with a schema
+    that is new waits for the plan.
+    """
+    readings, owners = _readings(table)
+    parsed = ", ".join(f"{reading.parse().sql} AS {reading.parsed.sql}" for reading in readings)
+    if len(readings) == 1:
+        (only,) = readings
+        rows = ", ".join(f"{value.sql} AS {column(name).sql}" for name, value in only.columns())
+        last = [f"SELECT {rows} WHERE {(_is_of(only.place) & only.fits()).sql}"]
+    else:
+        known = [(_is_of(reading.place), reading) for reading in readings]
+        row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
+        whole = cases([*((test, reading.fits()) for test, reading in known), (FALSE, FALSE)], NEVER)
+        last = [f"SELECT {row.sql} AS {ROW} WHERE {whole.sql}", f"SELECT {ROW}.*"]
+    return [
+        f"SELECT {VALUE.sql}, {frame_of().sql} AS {FRAME.sql}",
+        f"SELECT *, {_writer(table.writers or (), owners).sql} AS {WRITER.sql}",
+        f"SELECT *{', ' if parsed else ''}{parsed}",
+        *last,
+        *(() if fits is None else (f"SELECT * WHERE {fits}",)),
+    ]
+
+
+def _readings(table: DecoderTable) -> tuple[list[_Reading], list[int]]:
+    """Those of the ids that are read, and for each id the place of the one that reads for it."""
+    readings, places, owners = list[_Reading](), dict[str, int](), list[int]()
+    for place, writer in enumerate(table.writers or ()):
+        # One that is refused may have no schema at all.
+        reading = _reading(table, writer, place) if writer.refusal is None else None
+        # Ids whose records are written alike and become the same rows are read as one.
+        shared = None if reading is None else reading.renamed
+        owners.append(place if shared is None else places.setdefault(shared, place))
+        if reading is not None and owners[-1] == place:
+            readings.append(reading)
+    return readings, owners
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A record as one schema id reads it. `parsed` is NULL for records of other ids."""
+    """A record as one schema id reads it. `parsed` is NULL for records of other ids.
 
-    current: pa.Schema
+    `renamed` is the schema under the names that columns have now, where a record is a row but for these: fields are
+    written in their order, so names say nothing about bytes. With `is_flat` the end stands in the record itself: Spark
+    makes new objects for a record within another.
+    """
+
     writer: WriterRecord
     place: int
     parsed: Expression
-    is_event: bool = False
+    schema: AvroSchema
+    projection: ColumnProjection
+    renamed: str | None
+    is_flat: bool
 
     def parse(self) -> Expression:
         body = call("concat", Expression(f"substring({VALUE.sql}, {HEADER.size + 1})"), _bytes(END))
         options = options_map({"mode": "PERMISSIVE"})
         text = self.renamed or self.writer.avro
-        framed = ended_schema(text) if self._is_flat else framed_schema(text)
+        framed = ended_schema(text) if self.is_flat else framed_schema(text)
         read = call("from_avro", body, literal(framed), options)
         # Not deterministic, so that Spark neither merges it into its uses nor pushes a filter on it below.
         return when(call("monotonically_increasing_id").compared(">=", 0), when(_is_of(self.place), read))
 
     def problem(self) -> Expression:
         """Why there is no row: bytes that cannot be read give a record without anything in it."""
-        projection = projection_between(self.writer.columns, self.current)
-        return first_text([self.broken(), violations(projection, self._column)])
+        return first_text([self.broken(), violations(self.projection, self.value)])
 
     def broken(self) -> Expression:
+        return when(~self.is_whole(), call("concat", literal(UNREADABLE), SCHEMA_ID))
+
+    def fits(self) -> Expression:
+        """Whether there is a row."""
+        return self.is_whole() & ~misfits(self.projection, self.value)
+
+    def is_whole(self) -> Expression:
         ended = self.parsed.field(END_FIELD).compared("<=>", _bytes(END))
-        told = call("concat", literal(UNREADABLE), SCHEMA_ID)
-        return when(~(ended if self._is_flat else self.parsed.field(ROW_FIELD).is_there() & ended), told)
+        return ended if self.is_flat else self.record.is_there() & ended
 
     def row(self) -> Expression:
-        return struct(project_columns(projection_between(self.writer.columns, self.current), self._column))
+        return struct(self.columns())
 
-    def _column(self, index: int) -> Expression:
-        schema = parse_avro(self.writer.avro)
-        field = _fields(schema)[index]
-        name = field.name if self.renamed is None else self.current.names[index]
-        record = self.parsed if self._is_flat else self.parsed.field(ROW_FIELD)
-        return declared(field.type, schema, record.field(name))
+    def columns(self) -> list[tuple[str, Expression]]:
+        return project_columns(self.projection, self.value)
 
-    @property
-    def _is_flat(self) -> bool:
-        """Whether the end stands in the record itself. Spark makes new objects for a record within another."""
-        names = [field.name for field in _fields(parse_avro(self.writer.avro))]
-        return bool(names) and not self.is_event and END_FIELD not in (*names, *self.current.names)
+    def value(self, index: int) -> Expression:
+        field = _fields(self.schema)[index]
+        name = field.name if self.renamed is None else self.projection.new_schema.names[index]
+        return declared(field.type, self.schema, self.record.field(name))
 
     @property
-    def renamed(self) -> str | None:
-        """The schema under the names that columns have now, where a record is a row but for these; else None.
-
-        Fields are written in their order, so names say nothing about bytes.
-        """
-        return _renamed(self.writer.avro, self.writer.columns, self.current)
+    def record(self) -> Expression:
+        return self.parsed if self.is_flat else self.parsed.field(ROW_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
-    """The same of a record that is an event: the row lies in its envelope."""
+class _Event(_Reading):
+    """The same of a record that is an event, ordered by what stands at `path`: the row lies in its envelope."""
 
-    table: DecoderTable
-    writer: WriterRecord
-    place: int
-    parsed: Expression
-
-    def parse(self) -> Expression:
-        return self._reading.parse()
+    path: str
 
     def problem(self) -> Expression:
-        has_row = when(self._op.compared("=", literal(DELETE)), self._before, self._after).is_there()
-        projection = projection_between(self.writer.columns, self.table.current)
-        rows = [lost_values(self.writer.columns, self._read, self._column), violations(projection, self._column)]
-        is_row = self._op.is_one_of(WITH_ROW)
-        event = event_reason(self._op, has_row, self._sequence, self.table.event_order or "")
-        return first_text([self._reading.broken(), event, when(is_row, first_text(rows))])
-
-    def row(self) -> Expression:
-        return struct(project_columns(projection_between(self.writer.columns, self.table.current), self._column))
+        has_row = when(self._is_delete, self._before, self._after).is_there()
+        rows = [lost_values(self.writer.columns, self._read, self.value), violations(self.projection, self.value)]
+        event = event_reason(self._op, has_row, self._sequence, self.path)
+        return first_text([self.broken(), event, when(self._op.is_one_of(WITH_ROW), first_text(rows))])
 
     def event(self) -> Expression:
         return event_of(self._op, self._sequence)
-
-    @property
-    def _reading(self) -> _Reading:
-        return _Reading(self.table.current, self.writer, self.place, self.parsed, is_event=True)
-
-    @property
-    def _op(self) -> Expression:
-        return self.parsed.field(ROW_FIELD).field(OP)
-
-    @property
-    def _before(self) -> Expression:
-        return self.parsed.field(ROW_FIELD).field(BEFORE)
-
-    @property
-    def _after(self) -> Expression:
-        return self.parsed.field(ROW_FIELD).field(AFTER)
-
-    @property
-    def _sequence(self) -> Expression:
-        path = self.table.event_order or ""
-        if not has_path(parse_avro(self.writer.avro), path):
-            return NO_NUMBER
-        found = self.parsed.field(ROW_FIELD)
-        for name in path.split("."):
-            found = found.field(name)
-        return found.try_cast("BIGINT")
 
     def made(self) -> Iterator[tuple[Expression, str]]:
         """Values that are written otherwise than their columns have them, each once: the row and the checks use it."""
@@ -237,18 +226,51 @@ class _Event:
             if has_rules([field]):
                 yield converted(columns_of(self.writer.columns)[index], self._read(index)), self._made(index)
 
-    def _column(self, index: int) -> Expression:
+    def value(self, index: int) -> Expression:
         return column(self._made(index)) if has_rules([self.writer.columns.field(index)]) else self._read(index)
 
     def _made(self, index: int) -> str:
-        return f"{self.parsed.sql.strip('`')}_{index}"
+        return f"{_name(self.parsed)}_{index}"
 
     def _read(self, index: int) -> Expression:
-        schema = parse_avro(self.writer.avro)
-        field = row_record(schema).fields[index]
-        is_delete = self._op.compared("=", literal(DELETE))
-        read = when(is_delete, self._before.field(field.name), self._after.field(field.name))
-        return declared(field.type, schema, read)
+        field = row_record(self.schema).fields[index]
+        read = when(self._is_delete, self._before.field(field.name), self._after.field(field.name))
+        return declared(field.type, self.schema, read)
+
+    @property
+    def _op(self) -> Expression:
+        return self.record.field(OP)
+
+    @property
+    def _is_delete(self) -> Expression:
+        return self._op.compared("=", literal(DELETE))
+
+    @property
+    def _before(self) -> Expression:
+        return self.record.field(BEFORE)
+
+    @property
+    def _after(self) -> Expression:
+        return self.record.field(AFTER)
+
+    @property
+    def _sequence(self) -> Expression:
+        if not has_path(self.schema, self.path):
+            return NO_NUMBER
+        found = self.record
+        for name in self.path.split("."):
+            found = found.field(name)
+        return found.try_cast("BIGINT")
+
+
+def _reading(table: DecoderTable, writer: WriterRecord, place: int) -> _Reading:
+    parsed, schema = column(PARSED.format(place)), parse_avro(writer.avro)
+    projection = projection_between(writer.columns, table.current)
+    if table.event_order is not None:
+        return _Event(writer, place, parsed, schema, projection, None, False, table.event_order)
+    names = [field.name for field in _fields(schema)]
+    is_flat = bool(names) and END_FIELD not in (*names, *table.current.names)
+    return _Reading(writer, place, parsed, schema, projection, _renamed(writer.avro, schema, projection), is_flat)
 
 
 def unreadable(writer: WriterRecord) -> str:
@@ -256,14 +278,12 @@ def unreadable(writer: WriterRecord) -> str:
     return f"{UNREADABLE}{writer.schema_id}"
 
 
-def _renamed(text: str, columns: pa.Schema, current: pa.Schema) -> str | None:
-    schema = parse_avro(text)
-    fields, names = _fields(schema), current.names
-    if len(fields) != len(names) or not keeps_every_place(projection_between(columns, current)):
+def _renamed(text: str, schema: AvroSchema, projection: ColumnProjection) -> str | None:
+    fields, names = _fields(schema), projection.new_schema.names
+    if len(fields) != len(names) or not keeps_every_place(projection):
         return None
     if any(differs(each.type, schema) for each in fields) or not all(map(AVRO_NAME.fullmatch, names)):
         return None
-    # A record that is an event of Debezium's has its columns deeper, and is no row.
     root = json.loads(text)
     made = [{"name": name, "type": field["type"]} for field, name in zip(root["fields"], names, strict=True)]
     own = {name: root[name] for name in ("type", "name", "namespace") if name in root}
@@ -328,6 +348,10 @@ def _strange() -> Expression:
         ],
         literal(REASONS["frame"]),
     )
+
+
+def _name(made: Expression) -> str:
+    return made.sql.strip("`")
 
 
 def _bytes(content: bytes) -> Expression:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -44,6 +44,23 @@ class Columns:
     @property
     def java(self) -> object:
         return self._jvm.PythonUtils.toSeq(self._list)
+
+
+def nested(spark: SparkSession, leaf: DataFrame, selects: Iterable[str]) -> DataFrame:
+    """Each SELECT, which names no relation, over the one before, and the first over `leaf`: analysed together, once."""
+    java: Any = leaf._jdf
+    session: Any = spark._jsparkSession
+    jvm: Any = spark.sparkContext._jvm
+    parser, plan = session.sessionState().sqlParser(), java.queryExecution().analyzed()
+    for text in selects:
+        read = parser.parsePlan(text)
+        steps = [read]
+        while steps[-1].children().size() and steps[-1].children().head().children().size():
+            steps.append(steps[-1].children().head())
+        for step in reversed(steps):
+            plan = step.withNewChildren(jvm.PythonUtils.toSeq([plan]))
+    frames = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+    return ClassicDataFrame(frames.ofRows(session, plan), spark)
 
 
 def select(frame: DataFrame, columns: Columns) -> DataFrame:

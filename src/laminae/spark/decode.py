@@ -55,7 +55,7 @@ def decode(raw: DataFrame, table: DecoderTable, exactly: bool = True, beside: tu
     spark, is_framed = raw.sparkSession, table.writers is not None
 
     def make() -> Sequence[Columns]:
-        return avro_stages(spark, table, exactly) if is_framed else _stages(spark, table, exactly, beside)
+        return avro_stages(spark, table) if is_framed else _stages(spark, table, exactly, beside)
 
     return through(raw, kept_stages(table, (exactly, beside), make))
 

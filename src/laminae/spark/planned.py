@@ -42,6 +42,14 @@ class PlannedFrame(ClassicDataFrame):
         made.planned, made.maps = rows, maps
         return made
 
+    def integers(self) -> list[int]:
+        """The values of its one column, which is of INT, that are not NULL, by a job of its own.
+
+        To be called in a batch of a stream: elsewhere tasks have none of the session's settings.
+        """
+        rows = self._jdf.queryExecution().sparkPlan().executeCollect()
+        return [row.getInt(0) for row in rows if not row.isNullAt(0)]
+
     def without_rows(self) -> PlannedFrame:
         """One like it that holds on to nothing, for plans that are kept."""
         spark: Any = self.sparkSession

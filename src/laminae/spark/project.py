@@ -16,6 +16,7 @@ from laminae.spark.expression import (
     NULL_TEXT,
     ZERO,
     Expression,
+    any_of,
     call,
     each,
     each_two,
@@ -49,6 +50,12 @@ def project_columns(projection: ColumnProjection, column_of: ColumnOf) -> list[t
 def violations(projection: ColumnProjection, column_of: ColumnOf) -> Expression:
     """Why the row does not fit the new schema: the first path in the schema's order. NULL: it fits."""
     return first_text(_problems(projection.steps, columns_of(projection.old_schema), column_of))
+
+
+def misfits(projection: ColumnProjection, column_of: ColumnOf) -> Expression:
+    """Whether the row does not fit, for who does not ask why: less to plan, and to compile."""
+    old = columns_of(projection.old_schema)
+    return any_of([test for step in projection.steps if (test := _misfit(step, old, column_of)) is not None])
 
 
 def keeps_every_column(projection: ColumnProjection) -> bool:
@@ -125,6 +132,13 @@ def _problem(step: Step, old: Columns, column_of: ColumnOf) -> Expression | None
     if not step.target.nullable:
         found.append(when(source.is_null(), _reason("null", step)))
     return first_text(found) if found else None
+
+
+def _misfit(step: Step, old: Columns, column_of: ColumnOf) -> Expression | None:
+    if isinstance(step, Keep):
+        return None if step.target.nullable else column_of(step.source).is_null()
+    found = _problem(step, old, column_of)
+    return None if found is None else found.is_there()
 
 
 def _inner_problems(step: Nest, old: Column, source: Expression) -> list[Expression]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from laminae.spark.avro import quick_selects
+from laminae.spark.columns import nested
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from laminae.spark.paths import reading_many
@@ -22,6 +24,7 @@ from laminae.spark.planned import no_row_at_all
 from laminae.spark.template import Template
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -89,8 +92,8 @@ def quick_rows(
     files: Files = lambda columns: None,
     planned: Planned = lambda columns: None,
 ) -> TemplateRows:
-    """The rows of records of JSON. What is parsed of a record does not depend on the columns that are asked for."""
-    return TemplateRows(spark, lambda columns: _json_template(spark, table, fits), read, files, planned)
+    """The rows of records in JSON or Avro. What is parsed of one does not depend on the columns that are asked for."""
+    return TemplateRows(spark, lambda columns: _template(spark, table, fits), read, files, planned)
 
 
 def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> None:
@@ -99,7 +102,7 @@ def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> N
     Some of that code is compiled where it first runs, so a record goes through. `read` gives records like those to come
     where only their files will differ: the plan is kept for these. They are not read.
     """
-    template = _json_template(spark, table, None)
+    template = _template(spark, table, None)
     fields = no_rows(spark, RAW_SCHEMA).schema
     record = spark.range(1).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
     empty = record.withColumn("value", F.lit("{}").cast("binary"))
@@ -130,13 +133,25 @@ def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
     return ClassicDataFrame(session.internalCreateDataFrame(no_row_at_all(spark), kind, False), spark)
 
 
+def raw_leaf(spark: SparkSession) -> DataFrame:
+    """That of raw records, for a plan that is analysed by this session: it is made once, of whichever asks first."""
+    context = spark.sparkContext
+    with _lock:
+        if context not in _leaves:
+            _leaves[context] = no_rows(spark, RAW_SCHEMA)
+        return _leaves[context]
+
+
 def kept_template(table: DecoderTable, key: Hashable, make: Callable[[], Template]) -> Template:
     """The template under this key, which lives as long as the table."""
     return _kept(table).template(key, make)
 
 
-def _json_template(spark: SparkSession, table: DecoderTable, fits: str | None) -> Template:
+def _template(spark: SparkSession, table: DecoderTable, fits: str | None) -> Template:
     def make() -> Template:
+        if table.writers is not None:
+            leaf = raw_leaf(spark)
+            return Template(leaf, nested(spark, leaf, quick_selects(table, fits)))
         leaf = no_rows(spark, RAW_SCHEMA)
         rows = decode(leaf, table, exactly=False).where(F.col(ERROR).isNull()).select(f"{ROW}.*")
         return Template(leaf, rows if fits is None else rows.where(fits))
@@ -160,6 +175,7 @@ class _Kept:
 
 
 _lock = threading.Lock()
+_leaves: weakref.WeakKeyDictionary[SparkContext, DataFrame] = weakref.WeakKeyDictionary()
 # By identity: equal schemas may differ in their metadata, which holds defaults and ids. A template holds on to a
 # session of Spark's, so it goes with its table, which goes with the pipeline.
 _tables: dict[int, _Kept] = {}

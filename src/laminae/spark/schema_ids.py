@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-from pyspark.sql.types import StringType, StructField, StructType
 
 from laminae.spark.avro import FRAME, frame_of, framed_id
-from laminae.spark.contract import RAW_SCHEMA
-from laminae.spark.planned import MappedFrame, mapped
-from laminae.spark.quick import TemplateRows, no_rows
+from laminae.spark.planned import PlannedFrame
+from laminae.spark.quick import TemplateRows, raw_leaf
 from laminae.spark.template import Template
-from laminae.spark.workers import settle_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
     from laminae.spark.quick import Planned, Read
 
 ID = "id"
-TOLD = StructType([StructField(ID, StringType())])
 
 
 class SchemaIds:
@@ -38,27 +32,18 @@ class SchemaIds:
     def found(self, spark: SparkSession, read: Read, planned: Planned) -> frozenset[int]:
         """The ids among these records."""
         if self._template is None:
-            leaf = no_rows(spark, RAW_SCHEMA)
-            self._template = Template(leaf, _ids(leaf))
+            leaf = raw_leaf(spark)
+            # Each partition has few: to send them to one place would take longer than to tell the driver all of them.
+            self._template = Template(leaf, _ids(leaf).distinct(), by_partition=True)
         template = self._template
         ids = TemplateRows(spark, lambda columns: template, read, planned=planned).frame()
-        # Not grouped by Spark: that is planned for every epoch, and has as many tasks as the session has partitions.
-        told = mapped(ids, _each_once, TOLD)
-        texts = told.texts(ID) if isinstance(told, MappedFrame) else [row[ID] for row in told.collect()]
-        return frozenset(map(int, texts))
+        assert isinstance(ids, PlannedFrame)  # a template makes no other
+        return frozenset(ids.integers())
 
 
 def count_of(read: Read, ids: Iterable[int]) -> int:
     """How many records of these ids there are."""
     return _ids(read(("value",))).where(F.col(ID).isin(list(ids))).count()
-
-
-def _each_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    settle_worker()
-    seen: set[int] = set()
-    for batch in batches:
-        seen.update(pc.unique(batch.column(ID)).drop_null().to_pylist())
-    yield pa.RecordBatch.from_arrays([pa.array(sorted(map(str, seen)), pa.string())], names=[ID])
 
 
 def _ids(records: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -31,7 +32,10 @@ MOST_KEPT = 16
 
 
 class Template:
-    """`made` is a plan of steps with one input each, upon `leaf`. It serves every session."""
+    """`made` is a plan of steps with one input each, upon `leaf`. It serves every session.
+
+    `by_partition`: what `made` adds up at last is left as each partition has it, under the names of its keys.
+    """
 
     __slots__ = (
         "_attributes",
@@ -49,8 +53,8 @@ class Template:
     columns: tuple[str, ...]
     """The columns of the leaf that the plan reads."""
 
-    def __init__(self, leaf: DataFrame, made: DataFrame) -> None:
-        self._java = _JavaNames.of(leaf.sparkSession)
+    def __init__(self, leaf: DataFrame, made: DataFrame, *, by_partition: bool = False) -> None:
+        self._java = _JavaNames.of(leaf.sparkSession.sparkContext._jvm)
         self._schema = _java(made).schema()
         self._kept: dict[Template | None, _Prepared] = {}
         self._used: dict[Template | None, bool] = {}
@@ -60,17 +64,18 @@ class Template:
         # From the root down to the step above the leaf.
         self._steps: list[Any] = []
         step: Any = _java(made).queryExecution().sparkPlan()
+        if by_partition:
+            step = step.children().head()
         while step.children().size():
             self._steps.append(step)
             step = step.children().head()
         self._steps = _added_up_first(self._steps)
         self._filters = sum(each.nodeName() == FILTER for each in self._steps)
         # A filter passes on what it does not look at itself.
-        used = [*_each((self._steps[0] if self._steps else step).output())]
-        used += [each for above in self._steps for each in _each(above.references())]
-        identities = {each.exprId().id() for each in used}
-        read = [item for item in _each(step.output()) if item.exprId().id() in identities]
-        self._attributes = {item.name(): item.exprId() for item in read}
+        used = (self._steps[0] if self._steps else step).outputSet()
+        for each in self._steps:
+            used = getattr(used, "$plus$plus")(each.references())
+        self._attributes = {item.name(): item.exprId() for item in _each(step.output()) if used.contains(item)}
         self.columns = tuple(self._attributes)
 
     @staticmethod
@@ -223,8 +228,8 @@ class _JavaNames:
     to_sequence: Any
 
     @classmethod
-    def of(cls, spark: SparkSession) -> _JavaNames:
-        jvm: Any = spark.sparkContext._jvm
+    @lru_cache(maxsize=1)
+    def of(cls, jvm: Any) -> _JavaNames:
         nodes, execution = jvm.org.apache.spark.sql.catalyst.expressions, jvm.org.apache.spark.sql.execution
         return cls(
             alias_class=nodes.Alias,

@@ -1,7 +1,8 @@
 """`make test`: all tests, as two runs of pytest side by side, since a test of a stream waits more than it computes.
 
-The first holds every test that works on the Spark session of the run, and the services they read from. The second has
-the rest: what needs no Spark, and what starts drivers of its own in order to kill them. Its output comes at the end.
+The first has the streams, on one Spark session, and the services they read from. The second has the rest: what needs no
+Spark, what starts drivers of its own in order to kill them, and at last, on a session of its own, the state of any
+query. Its output comes at the end.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-ON_THE_SESSION = ("tests/integration/spark",)
+STREAMS, STATE = "tests/integration/spark", "tests/integration/spark/checkpoint"
+ON_THE_SESSION = (STREAMS, f"--ignore={STATE}")
 THE_REST = (
     "tests/unit",
     "tests/behaviours",
     "tests/properties",
-    "tests/integration",
-    *(f"--ignore={place}" for place in ON_THE_SESSION),
+    *map(str, sorted(Path("tests/integration").glob("test_*.py"))),
+    STATE,
 )
 PYTEST = (sys.executable, "-m", "pytest", "--durations=15")
 

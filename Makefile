@@ -50,7 +50,7 @@ check: setup ## Lint, format, types, layers, error table, generated docs
 bench: setup ## Measure every figure and print it beside its target
 	@$(PY) -m tests.bench
 
-services: setup ## Start Kafka, a registry, PostgreSQL and Kafka Connect, and print their addresses
+services: setup ## Start Kafka, a registry, PostgreSQL, an Iceberg catalog and Kafka Connect; print their addresses
 	@$(PY) -m tests.services
 
 docs: setup ## Write the reference pages from the tables in the code

@@ -1,4 +1,4 @@
-"""`make services`: Kafka, a registry, PostgreSQL and Kafka Connect for a developer, until Ctrl+C, with addresses."""
+"""`make services`: Kafka, a registry, PostgreSQL and others for a developer, until Ctrl+C, with addresses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.services.connect import running_connect
+from tests.services.iceberg_rest import running_iceberg_rest
 from tests.services.jars import ServiceMissing, jars
 from tests.services.kafka import running_kafka
 from tests.services.registry import running_registry
@@ -27,6 +28,7 @@ def main() -> int:
             ("kafka.bootstrap.servers", lambda: running_kafka(place / "kafka")),
             ("registry", lambda: running_registry(place / "registry")),
             ("PostgreSQL", _postgres),
+            ("Iceberg REST catalog", lambda: _iceberg_rest(place / "iceberg")),
             ("Kafka Connect", lambda: _connect(place / "connect", addresses["kafka.bootstrap.servers"])),
         )
         # An end by SIGTERM is an end, too: every service is stopped by its own process id.
@@ -62,6 +64,12 @@ def _postgres() -> Iterator[str]:
         raise ServiceMissing("PostgreSQL is not installed (initdb, pg_ctl)")
     with running_server(binaries) as url:
         yield url
+
+
+@contextmanager
+def _iceberg_rest(place: Path) -> Iterator[str]:
+    with running_iceberg_rest(place) as server:
+        yield server.address
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.services.connect import Connect, running_connect
+from tests.services.iceberg_rest import IcebergRest, running_iceberg_rest
 from tests.services.jars import ServiceMissing, jars
 from tests.services.kafka import running_kafka
 from tests.services.registry import running_registry
@@ -55,6 +56,13 @@ def registry_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the Confluent API of a registry for the run."""
     with said_if_missing(), running_registry(tmp_path_factory.mktemp("registry")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRest]:
+    """An Iceberg REST catalog for the run."""
+    with said_if_missing(), running_iceberg_rest(tmp_path_factory.mktemp("iceberg-rest")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

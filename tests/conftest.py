@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from laminae.catalog import Catalog
+    from tests.support.iceberg import Lake
 
 pytest_plugins = ["tests.support.skips", "tests.services.fixtures"]
 
@@ -52,6 +53,16 @@ def catalog_place(request: pytest.FixtureRequest, tmp_path: Path) -> CatalogPlac
     """A fresh home for each test, with its catalog on each backend in turn."""
     url = request.getfixturevalue("postgres_url") if request.param == POSTGRES else None
     return CatalogPlace(request.param, str(tmp_path / "home"), url)
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """An empty lake. Its catalog is in SQLite, unless the test is for `both_catalogs`."""
+    from tests.support.iceberg import REST, SQL, rest_lake, sql_lake
+
+    if getattr(request, "param", SQL) == REST:
+        return rest_lake(request.getfixturevalue("iceberg_rest"))
+    return sql_lake(tmp_path)
 
 
 @pytest.fixture

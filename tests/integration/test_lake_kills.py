@@ -12,7 +12,7 @@ import laminae as lm
 from laminae.catalog import open_catalog
 from tests.support.crash import seeded_kills
 from tests.support.driving import BOTH
-from tests.support.iceberg import Lake
+from tests.support.iceberg import sql_lake
 from tests.support.sink_kills import SOURCE, Table, through_kills
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("kills", [[BOTH], pytest.param(seeded_kills(4), marks=pytest.mark.chaos)])
 def test_tables_of_killed_drivers_have_what_was_sent(tmp_path: Path, kills: Sequence[str]) -> None:
-    home, delta, lake = str(tmp_path / "home"), tmp_path / "delta", Lake(tmp_path)
+    home, delta, lake = str(tmp_path / "home"), tmp_path / "delta", sql_lake(tmp_path)
     with lm.connect(home) as db, closing(open_catalog(home, None)) as catalog:
         db.sql(SOURCE)
         db.sql(f"CREATE SINK iceberg FROM users WITH {lake.options('users', mode='upsert')}")

@@ -5,12 +5,7 @@ import pytest
 
 from laminae.engine import faults
 from tests.support.crashing import crash_at
-from tests.support.iceberg import Lake, put
-
-
-@pytest.fixture
-def lake(tmp_path):
-    return Lake(tmp_path)
+from tests.support.iceberg import both_catalogs, put
 
 
 @pytest.fixture
@@ -25,6 +20,7 @@ def held(lake, name, *columns):
     return sorted((tuple(row.values()) for row in found.to_pylist()), key=str)
 
 
+@both_catalogs
 def test_a_view_by_key_is_a_table_that_follows_it(orders, lake):
     orders.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer")
     orders.sql(f"CREATE SINK k FROM totals WITH {lake.options('totals', mode='upsert')}")
@@ -36,6 +32,7 @@ def test_a_view_by_key_is_a_table_that_follows_it(orders, lake):
     assert held(lake, "totals") == [("a", 11), ("b", 2), ("c", 3), (None, 10)]
 
 
+@both_catalogs
 def test_columns_that_the_source_takes_on_reach_the_table_in_their_epoch(orders, lake):
     orders.sql(f"CREATE SINK k FROM orders WITH {lake.options('out')}")
     pipeline = orders.start("100 milliseconds")
@@ -52,6 +49,7 @@ def test_columns_that_the_source_takes_on_reach_the_table_in_their_epoch(orders,
     assert held(lake, "out", "id", "cents", "city") == [(1, 1, None), (2, 2**40, "Pisa"), (3, None, "Rome")]
 
 
+@both_catalogs
 @pytest.mark.parametrize(
     ("mode", "point"),
     [
@@ -83,6 +81,7 @@ def test_a_crash_at_any_step_of_a_delivery_changes_nothing(orders, lake, monkeyp
     assert held(lake, "out", *{"append": ("id",), "upsert": ("id", "n")}[mode]) == expected[mode]
 
 
+@both_catalogs
 def test_from_table_to_table_and_back_to_a_savepoint(orders, lake):
     """A table is read as a stream and the view of it is a table again; both go back together."""
     table = put(lake.table("sales", {"id": pa.int64(), "amount": pa.int64()}), id=[1, 2, 3], amount=[1, 1, 2])

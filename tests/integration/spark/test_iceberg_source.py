@@ -9,14 +9,9 @@ import pytest
 from pyiceberg.types import LongType, StringType
 
 from laminae.errors import EvolutionRejected, PipelineFailed, RecordRefused, SnapshotExpired
-from tests.support.iceberg import Lake, put
+from tests.support.iceberg import both_catalogs, put
 
 COLUMNS = {"id": pa.int64(), "amount": pa.int32(), "note": pa.string()}
-
-
-@pytest.fixture
-def lake(tmp_path):
-    return Lake(tmp_path)
 
 
 def create(db, lake, columns="id BIGINT, amount INT, note STRING", **options):
@@ -35,6 +30,7 @@ def epochs(db):
     return db.sql("SELECT rows, version FROM laminar_catalog.epochs ORDER BY epoch").fetchall()
 
 
+@both_catalogs
 def test_a_table_that_changes_its_columns_is_followed_while_the_stream_runs(db, lake):
     table = put(put(lake.table("orders", COLUMNS), id=[1], amount=[10], note=["a"]), id=[2], amount=[None])
     create(db, lake)
@@ -70,6 +66,7 @@ def test_a_table_that_changes_its_columns_is_followed_while_the_stream_runs(db, 
     assert letters(db) == []
 
 
+@both_catalogs
 def test_nested_columns_are_read_by_their_field_ids(db, lake):
     place = pa.struct([("city", pa.string()), ("zip", pa.int32())])
     kinds = {"id": pa.int64(), "place": place, "tags": pa.list_(place), "rates": pa.map_(pa.string(), place)}
@@ -90,6 +87,7 @@ def test_nested_columns_are_read_by_their_field_ids(db, lake):
     ]  # fmt: skip
 
 
+@both_catalogs
 @pytest.mark.parametrize(("mark", "kind"), [("op_field", "STRING"), ("weight_field", "SMALLINT")])
 def test_rows_of_files_that_go_are_taken_back(db, lake, mark, kind):
     table = put(put(lake.table("orders", COLUMNS), id=[1, 2, 3], amount=[10, 20, 30]), id=[4], amount=[40])
@@ -125,6 +123,7 @@ def files_of(lake):
     return {str(file) for file in Path(lake.place).rglob("*.parquet")}
 
 
+@both_catalogs
 def test_a_table_by_key_follows_overwrites(db, lake):
     table = put(lake.table("orders", COLUMNS, required=["id"]), id=[1, 2, 3], amount=[10, 20, 30])
     create(
@@ -207,6 +206,7 @@ def test_a_rejected_change_stops_the_source_where_it_is_told_to(db, lake):
     assert str(db.schema("s").field("amount").type) == "int64"
 
 
+@both_catalogs
 def test_snapshots_that_expired_unread_stop_the_source_by_name(db, lake):
     table = put(lake.table("orders", COLUMNS), id=[1])
     create(db, lake)

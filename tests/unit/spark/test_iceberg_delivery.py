@@ -16,19 +16,16 @@ from laminae.errors import SinkUnavailable
 from laminae.spark.delivery.segment import Holds, Segment
 from laminae.spark.lake.iceberg_sink import deliver_iceberg, take_back_iceberg
 from laminae.spark.lake.key_filter import key_filter
-from tests.support.iceberg import Lake, put
+from tests.support.iceberg import put
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.iceberg import Lake
+
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWN = [("_op", pa.string()), ("_weight", pa.int64()), ("_timestamp", pa.timestamp("us", "UTC"))]
 WEIGHTS = {"+I": 1, "+U": 1, "-U": -1, "-D": -1}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
 
 
 def sink(lake: Lake, mode: str = "append", name: str = "shipped", created: datetime = NOON) -> SinkRecord:

@@ -1,86 +1,13 @@
 """Every kind of change that an Iceberg table can make, under every mode: the verdict is that of the rules, live."""
 
-import pyarrow as pa
 import pytest
-from pyiceberg.types import DoubleType, LongType, StringType
+from pyiceberg.types import LongType, StringType
 
 import laminae as lm
 from laminae.errors import InvalidOption
 from tests.support.following import followed
-from tests.support.iceberg import Lake, put_row
-
-APPLIED, WAITS, REJECTED, NOTHING = "Applied", "NeedsConfirmation", "Rejected", "NoChange"
-MODES = ("BACKWARD", "FORWARD", "FULL", "NONE")
-OK = (APPLIED,) * 4
-COLUMNS = {"id": pa.int64(), "amount": pa.int32(), "rate": pa.float32(), "note": pa.string()}
-
-
-def reused_name(table):
-    with table.update_schema() as update:
-        update.delete_column("note")
-    with table.update_schema() as update:
-        update.add_column("note", LongType())
-
-
-def changed(edit, **how):
-    def change(table):
-        with table.update_schema(**how) as update:
-            edit(update)
-
-    return change
-
-
-# What the table does; the answers under BACKWARD, FORWARD, FULL and NONE; the columns where it is applied.
-ROWS = {
-    "add, nullable": (
-        changed(lambda u: u.add_column("city", StringType())),
-        OK,
-        ["id", "amount", "rate", "note", "city"],
-    ),
-    "add, NOT NULL without default": (
-        changed(lambda u: u.add_column("city", StringType(), required=True), allow_incompatible_changes=True),
-        (REJECTED, APPLIED, REJECTED, WAITS),
-        ["id", "amount", "rate", "note", "city"],
-    ),
-    "drop": (
-        changed(lambda u: u.delete_column("note")),
-        (REJECTED, APPLIED, REJECTED, WAITS),
-        ["id", "amount", "rate"],
-    ),
-    "drop, and the name used again": (
-        reused_name,
-        (REJECTED, APPLIED, REJECTED, WAITS),
-        ["id", "amount", "rate", "note"],
-    ),
-    "rename": (changed(lambda u: u.rename_column("note", "text")), OK, ["id", "amount", "rate", "text"]),
-    "rename and promote": (
-        changed(lambda u: u.update_column("amount", LongType()).rename_column("amount", "cents")),
-        (APPLIED, REJECTED, REJECTED, APPLIED),
-        ["id", "cents", "rate", "note"],
-    ),
-    "promote": (
-        changed(lambda u: u.update_column("rate", DoubleType())),
-        (APPLIED, REJECTED, REJECTED, APPLIED),
-        list(COLUMNS),
-    ),
-    "NULL -> NOT NULL": (
-        changed(lambda u: u.update_column("note", required=True), allow_incompatible_changes=True),
-        (REJECTED, APPLIED, REJECTED, WAITS),
-        list(COLUMNS),
-    ),
-    "NOT NULL -> NULL": (
-        changed(lambda u: u.update_column("id", required=False)),
-        (APPLIED, REJECTED, REJECTED, APPLIED),
-        list(COLUMNS),
-    ),
-    "reorder": (changed(lambda u: u.move_first("note")), OK, ["note", "id", "amount", "rate"]),
-    "a comment": (changed(lambda u: u.update_column("note", doc="text")), (NOTHING,) * 4, list(COLUMNS)),
-}
-
-
-@pytest.fixture
-def lake(tmp_path):
-    return Lake(tmp_path)
+from tests.support.iceberg import put_row
+from tests.support.iceberg_changes import APPLIED, COLUMNS, MODES, NOTHING, ROWS, WAITS, assert_follows, changed, create
 
 
 @pytest.fixture
@@ -89,24 +16,10 @@ def db(tmp_path):
         yield database
 
 
-def create(db, lake, columns="id BIGINT NOT NULL, amount INT, rate FLOAT, note STRING", **options):
-    db.sql(f"CREATE SOURCE s ({columns}) WITH {lake.options('orders', **options)}")
-
-
 @pytest.mark.parametrize("mode", range(len(MODES)), ids=MODES.__getitem__)
 @pytest.mark.parametrize("row", ROWS)
 def test_the_evolution_table(db, lake, row, mode):
-    change, answers, names = ROWS[row]
-    table = put_row(lake.table("orders", COLUMNS, required=["id"]))
-    create(db, lake, compatibility=MODES[mode])
-    assert followed(db, 0) == APPLIED
-    assert db.schema("s").names == list(COLUMNS)
-    change(table)
-    put_row(table)
-    assert followed(db, 1) == answers[mode]
-    assert db.schema("s").names == (names if answers[mode] == APPLIED else list(COLUMNS))
-    put_row(table)
-    assert followed(db, 2) is None
+    assert_follows(db, lake, row, mode)
 
 
 def test_history_names_the_schema_of_the_table_and_who_asked(db, lake):

@@ -11,14 +11,9 @@ from pyiceberg.typedef import Record
 from laminae.errors import InvalidOption, SnapshotExpired, SourceUnavailable
 from laminae.spark.lake.iceberg_table import table_settings
 from laminae.spark.lake.snapshot_list import snapshot_list
-from tests.support.iceberg import Lake, put
+from tests.support.iceberg import put
 
 COLUMNS = {"id": pa.int64(), "name": pa.string()}
-
-
-@pytest.fixture
-def lake(tmp_path):
-    return Lake(tmp_path)
 
 
 @pytest.fixture

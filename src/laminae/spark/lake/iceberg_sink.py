@@ -41,7 +41,7 @@ def deliver_iceberg(segment: Segment, sink: SinkRecord) -> None:
     change = segment_rows(segment, sink)
     if change.is_empty:
         return
-    with writing(sink, name.location):
+    with writing(sink, name.location, name.secrets()):
         table = _opened(name, change.rows.schema)
         if _last_epoch(table, sink) >= segment.epoch:
             return
@@ -56,7 +56,7 @@ def take_back_iceberg(sink: SinkRecord, after: int) -> None:
     from pyiceberg.table.update.snapshot import ManageSnapshots
 
     name = _named(sink)
-    with writing(sink, name.location):
+    with writing(sink, name.location, name.secrets()):
         try:
             table = name.load()
         except NoSuchTableError:

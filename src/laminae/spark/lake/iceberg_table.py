@@ -6,6 +6,7 @@ them pyiceberg's own configuration says where the catalog of that name is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -40,14 +41,24 @@ class IcebergTable:
 
     def opened(self) -> Catalog:
         """Its catalog. Raises what pyiceberg raises: who asks knows what it means there."""
-        given = {
-            name.removeprefix(PREFIX): resolved(value, name, self.owner) if is_reference(value) else value
-            for name, value in self.properties
-        }
+        given = {name.removeprefix(PREFIX): self._resolved(name, value) for name, value in self.properties}
         return _catalog(self.owner, self.catalog, tuple(sorted(given.items())))
 
     def load(self) -> Table:
         return self.opened().load_table(self.name)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What the references among its properties stand for now."""
+        found = []
+        for name, value in self.properties:
+            # One that stands for nothing is said when the catalog is opened.
+            with suppress(InvalidOption):
+                if is_reference(value):
+                    found.append(self._resolved(name, value))
+        return tuple(filter(None, found))
+
+    def _resolved(self, name: str, value: str) -> str:
+        return resolved(value, name, self.owner) if is_reference(value) else value
 
 
 def table_settings(options: Mapping[str, str], owner: str) -> dict[str, str]:

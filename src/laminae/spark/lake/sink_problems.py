@@ -6,23 +6,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from laminae.errors import LaminaeError, SinkUnavailable
-from laminae.spark.lake.table_files import why
+from laminae.spark.lake.outside_words import cause, why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from laminae.catalog.model import SinkRecord
 
 
 @contextmanager
-def writing(sink: SinkRecord, location: str) -> Iterator[None]:
+def writing(sink: SinkRecord, location: str, secrets: Sequence[str] = ()) -> Iterator[None]:
+    """`secrets` are what the table is reached with."""
     try:
         yield
     except LaminaeError:
         raise
-    except Exception as problem:
-        # Catalogs and stores of all kinds are behind it, each with errors of its own.
-        raise unavailable(sink, location, why(problem)) from problem
+    except Exception as problem:  # noqa: BLE001  # catalogs and stores of all kinds, each with errors of its own
+        raise unavailable(sink, location, why(problem, secrets)) from cause(problem, secrets)
 
 
 def unavailable(sink: SinkRecord, location: str, problem: str) -> SinkUnavailable:

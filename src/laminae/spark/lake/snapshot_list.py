@@ -35,6 +35,9 @@ class SnapshotList(TableFiles):
     def _present(self) -> int | None:
         return self._table.load().metadata.current_snapshot_id
 
+    def _secrets(self) -> Sequence[str]:
+        return self._table.secrets()
+
     def _since(self, last: TableFile | None, first: int) -> list[TableFile]:
         return files_since(self._table.load(), self._table, last, first)
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from laminae.errors import LaminaeError, SourceUnavailable
+from laminae.spark.lake.outside_words import cause, why
 from laminae.spark.logs.entries import EntryList
 from laminae.spark.logs.listing import FileEntry
 
@@ -116,10 +117,14 @@ class TableFiles(EntryList[TableFile]):
             return ask()
         except LaminaeError:
             raise
-        except Exception as problem:
-            # Catalogs and stores of all kinds are behind it, each with errors of its own.
-            source = self._directory.source
-            raise SourceUnavailable(source=source, location=self.location, problem=why(problem)) from problem
+        except Exception as problem:  # noqa: BLE001  # catalogs and stores of all kinds, each with errors of its own
+            source, secrets = self._directory.source, self._secrets()
+            told = why(problem, secrets)
+            raise SourceUnavailable(source=source, location=self.location, problem=told) from cause(problem, secrets)
+
+    def _secrets(self) -> Sequence[str]:
+        """What whoever is asked was given, and must not be shown."""
+        return ()
 
     def _last(self, items: int) -> TableFile | None:
         return next(self.entries(range(items - 1, items))) if items else None
@@ -152,8 +157,3 @@ class TableFiles(EntryList[TableFile]):
             reason=line.get("reason"),
             partition=tuple(line.get("partition", {}).items()),
         )
-
-
-def why(problem: Exception) -> str:
-    """What went wrong in one line; the texts of clients go on for many."""
-    return (str(problem).splitlines() or [type(problem).__name__])[0]

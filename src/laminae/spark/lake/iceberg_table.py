@@ -87,10 +87,12 @@ def iceberg_table(settings: Mapping[str, str], owner: str) -> IcebergTable:
 def _catalog(owner: str, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:
     try:
         from pyiceberg.catalog import load_catalog
+
+        from laminae.spark.lake.rest_catalog import rest_catalog
     except ImportError as error:
         raise NotAvailable(
             feature=f"Iceberg for {owner}",
             problem="pyiceberg is not installed",
             advice="Install it: pip install 'laminae[iceberg]'.",
         ) from error
-    return load_catalog(name, **dict(properties))
+    return rest_catalog(name, dict(properties)) or load_catalog(name, **dict(properties))

@@ -7,7 +7,7 @@ import avro.compatibility
 import avro.errors
 import avro.schema
 import fastavro
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from laminae.errors import InvalidAvroSchema, LaminaeError
@@ -264,12 +264,31 @@ SCALARS = {
 }
 
 
+def with_defaults_as_text(node):
+    """The schema of what fastavro makes of it: it gives a default of bytes as the text that stands for it in JSON."""
+    if isinstance(node, list):
+        return [with_defaults_as_text(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: with_defaults_as_text(each) for name, each in node.items() if name != "default"}
+    if node.get("type") == "bytes" and "default" in node:
+        made["type"] = ["bytes", "string"]
+    return made
+
+
 @thorough
 @given(st.data(), pairs())
+@example(
+    None,
+    (
+        {"type": "record", "name": "T0", "namespace": "", "fields": [{"name": "a", "type": "bytes", "default": "x"}]},
+        {"type": "record", "name": "T0", "namespace": "", "fields": []},
+    ),
+)
 def test_data_of_the_old_schema_is_read_where_the_answer_is_compatible(data, pair):
     reader, writer = pair
     assume(reads(reader, writer))
-    value = Values(data.draw, parse_avro(text(writer))).of(parse_avro(text(writer)).root)
+    value = {} if data is None else Values(data.draw, parse_avro(text(writer))).of(parse_avro(text(writer)).root)
     try:
         parsed_reader, parsed_writer = (fastavro.parse_schema(source) for source in (reader, writer))
     except fastavro.schema.UnknownType:
@@ -279,7 +298,8 @@ def test_data_of_the_old_schema_is_read_where_the_answer_is_compatible(data, pai
     stream.seek(0)
     found = fastavro.schemaless_reader(stream, parsed_writer, parsed_reader)
     assert not stream.read(), "bytes of the record were left over"
-    assert fastavro.validate(found, parsed_reader, raise_errors=False), f"{found!r} is no value of {reader}"
+    shown = fastavro.parse_schema(with_defaults_as_text(reader))
+    assert fastavro.validate(found, shown, raise_errors=False), f"{found!r} is no value of {reader}"
 
 
 JSON = st.recursive(

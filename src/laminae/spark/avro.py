@@ -69,8 +69,6 @@ END = b"\xa7LAM"
 ROW_FIELD, END_FIELD = "row", "laminae_end"
 END_OF_RECORD = {"name": END_FIELD, "type": {"type": "fixed", "name": "laminae_end", "size": len(END)}}
 NO_NUMBER = Expression("CAST(NULL AS BIGINT)")
-# Of a plan whose condition it knows to fail Spark leaves nothing, and no record would be counted.
-NEVER = call("length", VALUE).compared("<", 0)
 
 
 def avro_stages(spark: SparkSession, table: DecoderTable) -> Sequence[Columns]:
@@ -116,14 +114,14 @@ def quick_selects(table: DecoderTable, fits: str | None) -> list[str]:
     """
     readings, owners = _readings(table)
     parsed = ", ".join(f"{reading.parse().sql} AS {reading.parsed.sql}" for reading in readings)
-    if len(readings) == 1:
+    if len(readings) == 1 and table.current.names:
         (only,) = readings
         rows = ", ".join(f"{value.sql} AS {column(name).sql}" for name, value in only.columns())
         last = [f"SELECT {rows} WHERE {(_is_of(only.place) & only.fits()).sql}"]
     else:
         known = [(_is_of(reading.place), reading) for reading in readings]
         row = cases([*((test, reading.row()) for test, reading in known), (FALSE, _no_row(table.current))])
-        whole = cases([*((test, reading.fits()) for test, reading in known), (FALSE, FALSE)], NEVER)
+        whole = cases([*((test, reading.fits()) for test, reading in known), (FALSE, FALSE)], FALSE)
         last = [f"SELECT {row.sql} AS {ROW} WHERE {whole.sql}", f"SELECT {ROW}.*"]
     return [
         f"SELECT {VALUE.sql}, {frame_of().sql} AS {FRAME.sql}",

@@ -37,6 +37,7 @@ from laminae.spark.logs.numbered import NumberedLog
 from laminae.spark.metrics import EpochCommitted, OnMetric, told
 from laminae.spark.offsets import range_of, time_of
 from laminae.spark.schema_ids import SchemaIds, count_of
+from laminae.spark.session import beside, settle_epochs
 from laminae.spark.tables import dead_letter_records
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 # Each round but one applies a new version, so a stream that keeps inventing fields cannot hold an epoch for ever.
 MOST_ROUNDS = 5
-PRUNING = "org.apache.spark.sql.catalyst.optimizer.PruneFilters"
 
 
 class Stopping(Exception):
@@ -124,8 +124,7 @@ class EpochRunner:
     def run(self, spark: SparkSession, source_name: str, source_id: int, batch_id: int) -> int | None:
         """The number of the committed epoch, None when the source is gone. Committed before: nothing is done."""
         began = time.monotonic()
-        # It would take away the read below a filter that lets nothing through, and with it dead letters and counts.
-        spark.conf.set("spark.sql.optimizer.excludedRules", PRUNING)
+        settle_epochs(spark)
         with self.between_epochs(source_id):
             if source_id in self._closed:
                 raise Stopping(source_name)
@@ -227,6 +226,9 @@ class EpochRunner:
         memory = self._memories[source.id]
         if changelog_of(source.options) != APPEND or (is_framed(source.options) and memory.writers is None):
             return
+        # Whoever asks has a session for other things, too.
+        spark = beside(spark)
+        settle_epochs(spark)
         log = open_log(source, str(self.storage.home))
         last = self.catalog.last_batch(source.id)
         first = log.item(log.initial() if last is None else last.end_offsets)

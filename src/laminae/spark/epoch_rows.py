@@ -78,7 +78,7 @@ class EpochRows:
         if refused and segment is not None:
             self.storage.remove(segment)
         if rows is None:
-            # Its own count has every reading in it, and rows that are set aside are read once more.
+            # Its own count may have every reading in it, and rows that are set aside are read once more.
             rows = quick.frame().count() if views.is_guarded or _sets_aside(outcome) else quick.count()
         return Written(segment, rows, refused, False, outcome, times.latest())
 

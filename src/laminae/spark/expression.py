@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.schema.types import quote_string
+from laminae.spark.literals import text_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ def column(name: str) -> Expression:
 
 
 def literal(value: str | int) -> Expression:
-    return Expression(quote_string(value) if isinstance(value, str) else str(value))
+    return Expression(text_sql(value) if isinstance(value, str) else str(value))
 
 
 def call(function: str, *arguments: Expression) -> Expression:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from laminae.schema.column import Column, Path
 
 
+def text_sql(value: str) -> str:
+    """A string literal in a text that Spark parses: before that, it puts settings and the environment for `${name}`."""
+    return quote_string(value).replace("${", "\\u0024{")
+
+
 def default_sql(node: Column, path: Path) -> str:
     """SQL text of a column's default, NULL when it has none; always of the column's own type."""
     scalar = default_scalar(node.default, node.type, dotted(path))
@@ -38,7 +43,7 @@ def literal_sql(value: Any, arrow: pa.DataType) -> str:
     if value is None:
         return _cast("NULL", kind)
     if pa.types.is_struct(arrow):
-        inner = [part for f in arrow for part in (quote_string(f.name), literal_sql(value[f.name], f.type))]
+        inner = [part for f in arrow for part in (text_sql(f.name), literal_sql(value[f.name], f.type))]
         return _cast(f"named_struct({', '.join(inner)})", kind)
     if pa.types.is_map(arrow):
         pairs = [part for k, v in value for part in (literal_sql(k, arrow.key_type), literal_sql(v, arrow.item_type))]
@@ -49,14 +54,14 @@ def literal_sql(value: Any, arrow: pa.DataType) -> str:
         return f"X'{value.hex()}'"
     if isinstance(value, timedelta):
         return f"INTERVAL '{_day_time(value)}' DAY TO SECOND"
-    return _plain(value, kind) or _cast(quote_string(_text(value)), kind)
+    return _plain(value, kind) or _cast(text_sql(_text(value)), kind)
 
 
 def _plain(value: Any, kind: spark.DataType) -> str | None:
     """A literal of exactly this type, None where there is none."""
     match kind:
         case spark.StringType():
-            return quote_string(str(value))
+            return text_sql(str(value))
         case spark.BooleanType():
             return str(value).upper()
         case spark.ByteType() | spark.ShortType() | spark.IntegerType() | spark.LongType():

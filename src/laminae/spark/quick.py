@@ -99,8 +99,9 @@ def quick_rows(
 def make_ready(spark: SparkSession, table: DecoderTable, read: Read | None) -> None:
     """Do ahead what the first epoch of a table would wait for: its template, and the code compiled for it.
 
-    Some of that code is compiled where it first runs, so a record goes through. `read` gives records like those to come
-    where only their files will differ: the plan is kept for these. They are not read.
+    Some of that code is compiled where it first runs, so a record goes through, or up to where it is seen to be no row.
+    `read` gives records like those to come where only their files will differ: the plan is kept for these. They are not
+    read.
     """
     template = _template(spark, table, None)
     fields = no_rows(spark, RAW_SCHEMA).schema
@@ -134,12 +135,14 @@ def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
 
 
 def raw_leaf(spark: SparkSession) -> DataFrame:
-    """That of raw records, for a plan that is analysed by this session: it is made once, of whichever asks first."""
-    context = spark.sparkContext
+    """That of raw records, for plans that a session of the same application analyses: it is made once."""
     with _lock:
-        if context not in _leaves:
-            _leaves[context] = no_rows(spark, RAW_SCHEMA)
-        return _leaves[context]
+        known = _leaves.get(spark.sparkContext)
+        if known is None:
+            # A frame holds on to its application, so that of another one goes here.
+            _leaves.clear()
+            known = _leaves[spark.sparkContext] = no_rows(spark, RAW_SCHEMA)
+        return known
 
 
 def kept_template(table: DecoderTable, key: Hashable, make: Callable[[], Template]) -> Template:
@@ -175,7 +178,7 @@ class _Kept:
 
 
 _lock = threading.Lock()
-_leaves: weakref.WeakKeyDictionary[SparkContext, DataFrame] = weakref.WeakKeyDictionary()
+_leaves: dict[SparkContext, DataFrame] = {}
 # By identity: equal schemas may differ in their metadata, which holds defaults and ids. A template holds on to a
 # session of Spark's, so it goes with its table, which goes with the pipeline.
 _tables: dict[int, _Kept] = {}

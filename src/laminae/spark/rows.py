@@ -41,7 +41,7 @@ class WatchedRows(FrameRows):
 
 
 class _ByPartition(AccumulatorParam[dict[int, int]]):
-    """What the tasks say, by partition: one that runs again says the same."""
+    """What the tasks say, by partition: one that runs again says the same, as long as all jobs cut the rows alike."""
 
     def zero(self, value: dict[int, int]) -> dict[int, int]:
         return {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-
 from laminae.spark.avro import FRAME, frame_of, framed_id
+from laminae.spark.columns import nested
 from laminae.spark.planned import PlannedFrame
 from laminae.spark.quick import TemplateRows, raw_leaf
 from laminae.spark.template import Template
@@ -14,11 +13,11 @@ from laminae.spark.template import Template
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from laminae.spark.quick import Planned, Read
 
-ID = "id"
+IDS = (f"SELECT value, {frame_of().sql} AS {FRAME.sql}", f"SELECT DISTINCT {framed_id().sql} AS id")
 
 
 class SchemaIds:
@@ -34,7 +33,7 @@ class SchemaIds:
         if self._template is None:
             leaf = raw_leaf(spark)
             # Each partition has few: to send them to one place would take longer than to tell the driver all of them.
-            self._template = Template(leaf, _ids(leaf).distinct(), by_partition=True)
+            self._template = Template(leaf, nested(spark, leaf, IDS), by_partition=True)
         template = self._template
         ids = TemplateRows(spark, lambda columns: template, read, planned=planned).frame()
         assert isinstance(ids, PlannedFrame)  # a template makes no other
@@ -43,9 +42,5 @@ class SchemaIds:
 
 def count_of(read: Read, ids: Iterable[int]) -> int:
     """How many records of these ids there are."""
-    return _ids(read(("value",))).where(F.col(ID).isin(list(ids))).count()
-
-
-def _ids(records: DataFrame) -> DataFrame:
-    framed = records.select(frame_of().column.alias(FRAME.sql.strip("`")), "value")
-    return framed.select(framed_id().column.alias(ID))
+    framed = read(("value",)).select(frame_of().column.alias(FRAME.sql.strip("`")), "value")
+    return framed.where(framed_id().is_one_of(ids).column).count()

@@ -28,6 +28,7 @@ LOCAL_SETTINGS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
+PRUNING = "org.apache.spark.sql.catalyst.optimizer.PruneFilters"
 CODE_GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -76,9 +77,22 @@ def by_socket_file() -> dict[str, str]:
     return {BY_SOCKET_FILE: "true", SOCKET_DIRECTORY: place}
 
 
-def _for_local_files(session: SparkSession, config: Mapping[str, str]) -> SparkSession:
+def settle_epochs(session: SparkSession) -> None:
+    """Settings of every session that plans epochs.
+
+    Spark would take away the read below a filter that lets nothing through, and with it dead letters and counts.
+    """
+    session.conf.set("spark.sql.optimizer.excludedRules", PRUNING)
+
+
+def beside(session: SparkSession) -> SparkSession:
+    """One like it, whose settings are its own."""
     java: Any = getattr(session, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
-    own = SparkSession(session.sparkContext, jsparkSession=java.cloneSession())
+    return SparkSession(session.sparkContext, jsparkSession=java.cloneSession())
+
+
+def _for_local_files(session: SparkSession, config: Mapping[str, str]) -> SparkSession:
+    own = beside(session)
     for name, value in LOCAL_SETTINGS.items():
         if name not in config:
             own.conf.set(name, value)

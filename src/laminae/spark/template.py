@@ -69,6 +69,8 @@ class Template:
         while step.children().size():
             self._steps.append(step)
             step = step.children().head()
+        # Where Spark knows that there are no rows, what is left of a plan reads nothing, and would be read as the leaf.
+        assert _is_leaf(step, leaf), "a template without its leaf"
         self._steps = _added_up_first(self._steps)
         self._filters = sum(each.nodeName() == FILTER for each in self._steps)
         # A filter passes on what it does not look at itself.
@@ -79,12 +81,12 @@ class Template:
         self.columns = tuple(self._attributes)
 
     @staticmethod
-    def can_be(made: DataFrame) -> bool:
-        """Whether each step of the plan has one input."""
+    def can_be(leaf: DataFrame, made: DataFrame) -> bool:
+        """Whether each step of the plan has one input, and the last of them is the leaf."""
         step: Any = _java(made).queryExecution().sparkPlan()
         while (inputs := step.children()).size() == 1:
             step = inputs.head()
-        return bool(inputs.size() == 0)
+        return bool(inputs.size() == 0) and _is_leaf(step, leaf)
 
     def upon(self, records: DataFrame, above: Template | None = None, *, keeps: bool = False) -> Grafted:
         """The plan with `records` for its leaf, and that of `above` upon it.
@@ -256,6 +258,10 @@ class _JavaNames:
 
     def sequence(self, *items: Any) -> Any:
         return self.to_sequence(list(items))
+
+
+def _is_leaf(step: Any, leaf: DataFrame) -> bool:
+    return bool(step.outputSet().equals(_java(leaf).queryExecution().analyzed().outputSet()))
 
 
 def _added_up_first(steps: Sequence[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,13 @@ from laminae.schema.writer import bound
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, UNKNOWN
 from laminae.spark.decode import decode
 from laminae.spark.quick import quick_rows
+from laminae.spark.session import settle_epochs
 from tests.support.avro_records import framed, record_schema
 from tests.support.registry_double import avro_field as field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.services, pytest.mark.usefixtures("connector_jars")]
@@ -87,6 +91,13 @@ def table(current: pa.Schema, *writers: WriterRecord) -> DecoderTable:
 def raw(spark: SparkSession, *values: bytes | None) -> DataFrame:
     rows = [(None, value, "t-0", place, 0, None, None) for place, value in enumerate(values)]
     return spark.createDataFrame(rows, RAW_SCHEMA)
+
+
+@pytest.fixture(autouse=True)
+def as_in_epochs(spark: SparkSession) -> Iterator[None]:
+    settle_epochs(spark)
+    yield
+    spark.conf.unset("spark.sql.optimizer.excludedRules")
 
 
 def rows(frame: DataFrame) -> list[Any]:
@@ -229,3 +240,32 @@ def test_a_null_where_none_may_be_has_its_path_and_reason(spark: SparkSession) -
         "a.element.x is NULL in a NOT NULL column",
         None,
     ]
+
+
+@pytest.mark.parametrize("name", ["must", "offset"])
+def test_a_column_that_no_record_has_and_none_may_lack_is_named(spark: SparkSession, name: str) -> None:
+    sent = record_schema(field("item"))
+    current, _ = assign_ids(columns_of_avro(record_schema(field("item"), field(name))), 1)
+    known = table(current, writer(1, sent, current))
+    (found,) = read(spark, known, framed(1, sent, {"item": 1}))
+    assert found[ERROR] == f"{name} is NOT NULL, has no default, and the older version does not have it"
+    # A session that leaves such plans out would read what is left of one as the records.
+    spark.conf.unset("spark.sql.optimizer.excludedRules")
+    with pytest.raises(AssertionError, match="without its leaf"):
+        quick_rows(spark, replace(known), lambda columns: raw(spark).select(*columns), None).frame()
+
+
+def test_a_record_without_fields_is_a_row(spark: SparkSession) -> None:
+    sent = record_schema()
+    known = table(columns_of_avro(sent), writer(1, sent, columns_of_avro(sent)))
+    found = read(spark, known, framed(1, sent, {}), framed(1, sent, {}) + b"x")
+    assert [row[ERROR] is None for row in found] == [True, False]
+
+
+def test_a_default_is_the_text_that_it_is(spark: SparkSession) -> None:
+    sent = record_schema(field("id"))
+    text = "${env:HOME} ${spark.app.name} $ \\${x} it's"
+    wider = record_schema(field("id"), field("note", "string", default=text))
+    current, _ = assign_ids(columns_of_avro(wider), 1)
+    (found,) = read(spark, table(current, writer(1, sent, current)), framed(1, sent, {"id": 1}))
+    assert found[ROW] == {"id": 1, "note": text}

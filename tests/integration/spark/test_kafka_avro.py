@@ -136,6 +136,25 @@ def test_an_id_that_is_not_under_the_subject_is_a_dead_letter_until_it_is(
     assert sorted(db.sql("SELECT * FROM orders").fetchall()) == [(1, 1, None), (2, 2, 5)]
 
 
+def test_records_that_lack_a_column_which_none_may_lack_are_dead_letters(
+    db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str
+) -> None:
+    """Spark knows of every such record that it has no row, and the plan is made ahead, when the column is added."""
+    schema = register(registry, f"{topic.name}-value", ID)
+    create(db, topic, registry_address, compatibility="NONE")
+    pipeline = db.start("100 milliseconds")
+    topic.send(schema.records([{"id": 1}]))
+    pipeline.process_all_available()
+    # A name that raw records have as well.
+    db.sql("ALTER SOURCE orders ADD COLUMN offset BIGINT NOT NULL")
+    topic.send(schema.records([{"id": 2}, {"id": 3}]))
+    pipeline.process_all_available()
+    pipeline.stop()
+    assert db.sql("SELECT rows, dead_letters FROM laminar_catalog.epochs ORDER BY epoch").fetchall()[-1] == (0, 2)
+    reasons = db.sql("SELECT DISTINCT reason FROM laminar_catalog.dead_letters").fetchall()
+    assert reasons == [("offset is NOT NULL, has no default, and the older version does not have it",)]
+
+
 def test_declared_columns_that_come_later_are_filled_from_then_on(
     db: lm.Database, topic: Topic, registry: RegistryClient, registry_address: str
 ) -> None:

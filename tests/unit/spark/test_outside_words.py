@@ -26,6 +26,26 @@ def test_a_problem_is_one_line_without_secrets(said: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "secrets", "shown"),
+    [
+        ("the secret s3cr3t-9 is wrong", ["client-7:s3cr3t-9"], "the secret *** is wrong"),
+        ("no such thing as abcdefgh", ["abcd", "abcdefgh"], "no such thing as ***"),
+        ("nothing of it", [":", ""], "nothing of it"),
+    ],
+)
+def test_secrets_are_hidden_in_parts_and_the_longest_first(said: str, secrets: list[str], shown: str) -> None:
+    assert why(ValueError(said), secrets) == shown
+
+
+def test_a_problem_behind_the_problem_is_looked_at_too() -> None:
+    told, plain = ValueError("refused"), ValueError("refused")
+    told.__cause__ = plain.__context__ = OSError("http://host/?key=k-of-ours")
+    assert cause(told, ["k-of-ours"]) is None
+    assert cause(plain, ["k-of-ours"]) is None
+    assert cause(plain, ["another"]) is plain
+
+
+@pytest.mark.parametrize(
     "properties",
     [
         {"uri": "sqlite:///catalog.db"},

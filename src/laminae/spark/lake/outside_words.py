@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from laminae.secrets import MASK, masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def why(problem: Exception, secrets: Iterable[str] = ()) -> str:
@@ -16,12 +16,24 @@ def why(problem: Exception, secrets: Iterable[str] = ()) -> str:
 
 
 def cause(problem: Exception, secrets: Iterable[str] = ()) -> Exception | None:
-    """The problem, to be named as the cause of ours; None where its text has a secret, which a traceback would show."""
-    return problem if _hidden(str(problem), secrets) == str(problem) else None
+    """The problem, to be named as the cause of ours; None where a text behind it has a secret: a traceback has all."""
+    hidden, told = tuple(secrets), [problem, *_behind(problem)]
+    return problem if all(_hidden(str(each), hidden) == str(each) for each in told) else None
+
+
+def _behind(problem: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = problem
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+        if found is not None:
+            yield found
 
 
 def _hidden(text: str, secrets: Iterable[str]) -> str:
-    # Servers quote what they refuse, in words of their own.
-    for secret in secrets:
-        text = text.replace(secret, MASK)
+    # Servers quote what they refuse, in words of their own; of a credential its second part is the secret.
+    parts = {part for secret in secrets for part in (secret, secret.partition(":")[2]) if part}
+    for part in sorted(parts, key=len, reverse=True):
+        text = text.replace(part, MASK)
     return masked(text)

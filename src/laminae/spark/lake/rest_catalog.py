@@ -5,15 +5,15 @@ An epoch or a delivery that asks a mute server would never end, and nobody would
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import CatalogType
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.utils.config import Config, merge_config
-from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from requests import PreparedRequest, Response, Session
@@ -36,11 +36,10 @@ class PatientCatalog(RestCatalog):
     def _config_headers(self, session: Session) -> None:
         # The one step before the first request of a session, which may be that for a token.
         super()._config_headers(session)
-        for scheme in ("https://", "http://"):
-            session.mount(scheme, _PatientAdapter())
+        # Not by an adapter: requests that are signed have one of their own.
+        session.send = partial(_sent, session.send)  # type: ignore[method-assign]  # of this session alone
 
 
-class _PatientAdapter(HTTPAdapter):
-    def send(self, request: PreparedRequest, *args: Any, **settings: Any) -> Response:
-        settings["timeout"] = settings.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
-        return super().send(request, *args, **settings)
+def _sent(send: Callable[..., Response], request: PreparedRequest, **settings: Any) -> Response:
+    settings["timeout"] = settings.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
+    return send(request, **settings)

@@ -113,13 +113,14 @@ class TableFiles(EntryList[TableFile]):
 
     def asked(self, ask: Callable[[], Answer]) -> Answer:
         """The answer; SourceUnavailable while the table cannot be asked."""
+        # Before it is asked: a secret in a file may be another one afterwards.
+        secrets = self._secrets()
         try:
             return ask()
         except LaminaeError:
             raise
         except Exception as problem:  # noqa: BLE001  # catalogs and stores of all kinds, each with errors of its own
-            source, secrets = self._directory.source, self._secrets()
-            told = why(problem, secrets)
+            source, told = self._directory.source, why(problem, secrets)
             raise SourceUnavailable(source=source, location=self.location, problem=told) from cause(problem, secrets)
 
     def _secrets(self) -> Sequence[str]:

@@ -94,7 +94,7 @@ class Based:
         def plan() -> GroupPlan:
             leaf = no_rows(self.spark, found.schema)
             aggregate, made = make(name, found.changes(leaf))
-            return GroupPlan(aggregate, Template(leaf, made) if Template.can_be(made) else None)
+            return GroupPlan(aggregate, Template(leaf, made) if Template.can_be(leaf, made) else None)
 
         kept = self.plans.plan((owner, operator, shards, found.schema.json(), found.key), plan)
         if kept.template is None:

@@ -1,8 +1,8 @@
 """`make test`: all tests, as two runs of pytest side by side, since a test of a stream waits more than it computes.
 
 The first has the streams, on one Spark session, and the services they read from. The second has the rest: what needs no
-Spark, what starts drivers of its own in order to kill them, and at last, on a session of its own, the state of any
-query. Its output comes at the end.
+Spark, what starts drivers of its own in order to kill them, and at last, on a session of its own, views and the state
+of any query. Its output comes at the end.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-STREAMS, STATE = "tests/integration/spark", "tests/integration/spark/checkpoint"
-ON_THE_SESSION = (STREAMS, f"--ignore={STATE}")
+STREAMS = Path("tests/integration/spark")
+APART = (STREAMS / "checkpoint", *sorted(STREAMS.glob("test_view*.py")))
+ON_THE_SESSION = (str(STREAMS), *(f"--ignore={place}" for place in APART))
 THE_REST = (
     "tests/unit",
     "tests/behaviours",
     "tests/properties",
-    *(str(place) for place in sorted(Path("tests/integration").glob("[!_]*")) if place != Path(STREAMS)),
-    STATE,
+    *(str(place) for place in sorted(STREAMS.parent.glob("[!_]*")) if place != STREAMS),
+    *map(str, APART),
 )
 PYTEST = (sys.executable, "-m", "pytest", "--durations=15")
 

@@ -7,14 +7,15 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from tests.support.http_servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOST = "127.0.0.1"
 SECONDS = 60.0
 # Each hop has its own.
 OF_A_HOP = {"host", "connection", "transfer-encoding", "content-length", "date", "server"}
@@ -86,17 +87,5 @@ def forwarding(address: str) -> Iterator[Gateway]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the library's name
             """Nothing: what was sent is in the gateway."""
 
-    server = ThreadingHTTPServer((HOST, 0), Handler)
-    # Clients keep their connections, each with a thread that waits for its next request.
-    server.daemon_threads = True
-    server.block_on_close = False
-    gateway.address = f"http://{HOST}:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Handler, gateway.open) as gateway.address:
         yield gateway
-    finally:
-        gateway.open.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,8 +6,10 @@ import json
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
+
+from tests.support.http_servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,14 +51,6 @@ def webhook() -> Iterator[Inbox]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the library's name
             """Nothing: what was sent is in the inbox."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    inbox.address = f"http://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Handler, inbox.open) as address:
+        inbox.address = f"{address}/hook"
         yield inbox
-    finally:
-        inbox.open.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -316,7 +316,10 @@ def _fields(schema: AvroSchema) -> tuple[AvroField, ...]:
 
 
 def _writer(writers: Sequence[WriterRecord], owners: Sequence[int]) -> Expression:
-    """The place of a record's id among these, or of the one that reads for it; NULL: it is another id, or none."""
+    """The place of a record's id among these, or of the one that reads for it; NULL: it is another id, or none.
+
+    Each column asks for it: a number is compared sooner than bytes.
+    """
     frames = [_bytes(HEADER.pack(MAGIC, writer.schema_id)) for writer in writers]
     owned = [(FRAME.compared("=", frame), literal(place)) for frame, place in zip(frames, owners, strict=True)]
     return cases([*owned, (FALSE, literal(-1))])

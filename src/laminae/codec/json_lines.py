@@ -130,18 +130,14 @@ def _lines(text: bytes) -> int | None:
     end = len(text) - text.endswith(b"\n")
     if not text.startswith(b"{") or text[end - 1 : end] != b"}":
         return None
-    breaks = text.count(b"\n", 0, end)
-    if text.count(b"}\n{") != breaks or (b"\0" in text) or _may_have_a_long_number(text):
+    letters = np.frombuffer(text, np.uint8)
+    breaks = np.flatnonzero(letters[:end] == ord("\n"))
+    if (letters[breaks - 1] != ord("}")).any() or (letters[breaks + 1] != ord("{")).any() or b"\0" in text:
         return None
-    return breaks + 1
-
-
-def _may_have_a_long_number(text: bytes) -> bool:
-    if len(text) < MOST_DIGITS:
-        return False
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    longest = int(np.diff(ends, prepend=-1, append=len(text)).max())
-    return longest >= MOST_DIGITS and _DIGITS.search(text) is not None
+    longest = int(np.diff(breaks, prepend=-1, append=end).max())
+    if longest >= MOST_DIGITS and _DIGITS.search(text) is not None:
+        return None
+    return len(breaks) + 1
 
 
 def _is_finite(column: pa.ChunkedArray | pa.Array) -> bool:

@@ -40,6 +40,7 @@ CLOSER_EPOCHS = 20
 class Way(Enum):
     """How the records of an epoch are read, the quickest first. A record that needs a closer look spoils it."""
 
+    SHORT = "lines of plain text, many at once, none of them long"
     CHUNKED = "lines of plain text, many at once"
     QUICK = "record by record, with a test for those that need a closer look"
 

@@ -30,6 +30,7 @@ fields that its schema does not know, the row as a struct of the current schema 
 nothing), and the version it was read with."""
 PLACED = "_placed"
 """Beside the columns of a row, for a table by primary key: a struct of that row and where its record stands."""
+SHORT_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class Rows(Protocol):
     @property
     def is_bare(self) -> bool:
         """Whether nothing watches the rows as they pass, so that their plan may be taken into another."""
+        ...
+
+    @property
+    def are_short(self) -> bool:
+        """Whether each was made of a record of at most `SHORT_BYTES`, so that their number alone bounds their size."""
         ...
 
     def frame(self) -> DataFrame: ...
@@ -133,8 +139,13 @@ class SourceLog(Protocol):
         """Items of a range that cannot be read, with the reason. It takes long: to be asked when a job has failed."""
         ...
 
-    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        """The rows of a long range of plain text by the shortest way, None where there is none."""
+    def chunked_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, are_short: bool = False
+    ) -> QuickRows | None:
+        """The rows of a long range of plain text by the shortest way, None where there is none.
+
+        With `are_short` a record of more than `SHORT_BYTES` needs a closer look.
+        """
         ...
 
     def quick_rows(

@@ -68,14 +68,16 @@ class DebeziumLog:
     def broken(self, span: LogRange) -> tuple[tuple[int, str], ...]:
         return self.inner.broken(span)
 
-    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+    def chunked_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, are_short: bool = False
+    ) -> QuickRows | None:
         """With what is done with each row beside it."""
         if span.refused or span.broken:
             return None
         records = self.inner.read(spark, span, READ)
         moves = F.coalesce(MOVES, F.lit(False)) if MOVES in records.columns else F.lit(False)
         records = records.withColumn(MOVES, moves)
-        return event_rows(records, table, self.key, self.sequence)
+        return event_rows(records, table, self.key, self.sequence, are_short)
 
     def quick_rows(
         self, spark: SparkSession, span: LogRange, table: DecoderTable, fits: str | None = None

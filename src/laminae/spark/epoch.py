@@ -214,7 +214,7 @@ class EpochRunner:
     ) -> QuickRows | None:
         if way is Way.QUICK:
             return log.quick_rows(spark, span, plan.table, fits)
-        return log.chunked_rows(spark, span, plan.table) if fits is None else None
+        return log.chunked_rows(spark, span, plan.table, are_short=way is Way.SHORT) if fits is None else None
 
     def make_ready(self, spark: SparkSession, source: SourceRecord) -> None:
         """Plan ahead what the next epoch of a source will need when its definition has changed."""

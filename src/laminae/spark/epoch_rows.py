@@ -72,7 +72,8 @@ class EpochRows:
     def _quickly(self, plan: EpochPlan, quick: QuickRows, views: EpochViews) -> Written:
         """One job: the rows to their segment and through the views, or only counted where nobody reads them."""
         times = EventTimes(plan.source)
-        read = FrameRows(times.seen_in(quick.frame())) if times.are_wanted else quick
+        seen = times.seen_in(quick.frame()) if times.are_wanted else None
+        read = quick if seen is None else FrameRows(seen, are_short=quick.are_short)
         segment, rows, outcome = self._write(plan, read, views)
         refused = quick.refused()
         if refused and segment is not None:
@@ -101,7 +102,7 @@ class EpochRows:
     def _write(self, plan: EpochPlan, rows: Rows, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
         """The segment, how many rows it has (None: the job's own count holds), and what became of the views."""
         if views.table is not None:
-            return self._write_table(plan, rows.frame(), views)
+            return self._write_table(plan, rows, views)
         if not plan.has_readers and not views.states:
             counted = rows.frame().count()
             faults.reach("rows written")
@@ -124,17 +125,15 @@ class EpochRows:
         faults.reach("views computed")
         return segment, count, outcome
 
-    def _write_table(
-        self, plan: EpochPlan, rows: DataFrame, views: EpochViews
-    ) -> tuple[str | None, int | None, Outcome]:
+    def _write_table(self, plan: EpochPlan, rows: Rows, views: EpochViews) -> tuple[str | None, int | None, Outcome]:
         """The same for a source that keeps a table: a segment of its records if a sink asks for it, then the table."""
-        segment, count = None, None
+        segment, count, frame = None, None, rows.frame()
         if plan.has_readers:
             segment = self.storage.new_segment(plan.source.id, "segments")
-            rows.drop(PLACED).write.mode("errorifexists").parquet(self.storage.path(segment))
+            frame.drop(PLACED).write.mode("errorifexists").parquet(self.storage.path(segment))
             count = self.storage.rows(segment)
         faults.reach("rows written")
-        outcome = views.run_table(rows.select(f"{PLACED}.*"))
+        outcome = views.run_table(frame.select(f"{PLACED}.*"), rows.are_short)
         faults.reach("views computed")
         return segment, count, outcome
 

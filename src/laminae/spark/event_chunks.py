@@ -32,10 +32,17 @@ if TYPE_CHECKING:
 
 VALUE, ITEM, OFFSET, STAMP = "value", "item", "offset", "version"
 READ = (VALUE, ITEM, OFFSET, STAMP, MOVES)
+# The version of a record that is too long: no version has this number.
+TOO_LONG = -1
 
 
-def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], order: str) -> WatchedRows | None:
-    """The rows of these records (`READ`), each beside `_placed`; None where this way does not suit the table."""
+def event_rows(
+    records: DataFrame, table: DecoderTable, keys: Sequence[str], order: str, are_short: bool = False
+) -> WatchedRows | None:
+    """The rows of these records (`READ`), each beside `_placed`; None where this way does not suit the table.
+
+    With `are_short` a record that is not needs a closer look.
+    """
     (newest, *others) = reversed(table.decoders)
     if others or newest.aliases or table.heads or table.writers is not None or table.version_field is not None:
         return None
@@ -46,11 +53,19 @@ def event_rows(records: DataFrame, table: DecoderTable, keys: Sequence[str], ord
         return None
     watch = Watch.of(records.sparkSession)
     task = EventTask(reader, newest.version, watch)
-    found = records.select(*READ).mapInArrow(task, spark_schema(task.schema))
+    given = _none_long(records) if are_short else records
+    found = given.select(*READ).mapInArrow(task, spark_schema(task.schema))
     event = F.struct(F.col(OP).alias("op"), F.col(PLACE).alias("sequence"), F.col(MOVES).alias("moves"))
     row = F.col(ROW).alias(contract.ROW)
     rows = found.select(f"{ROW}.*", F.struct(row, ITEM, OFFSET, event.alias(EVENT)).alias(contract.PLACED))
-    return watch.rows(rows, is_bare=False)
+    return watch.rows(rows, is_bare=False, are_short=are_short)
+
+
+def _none_long(records: DataFrame) -> DataFrame:
+    """The values of records that are long do not go to Python at all."""
+    is_long = F.octet_length(VALUE) > contract.SHORT_BYTES
+    stamp = F.when(is_long, F.lit(TOO_LONG)).otherwise(F.col(STAMP))
+    return records.withColumns({VALUE: F.when(~is_long, F.col(VALUE)), STAMP: stamp})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,6 +53,7 @@ class TemplateRows:
     files: Files = lambda columns: None
     planned: Planned = lambda columns: None
     is_bare: bool = True
+    are_short: bool = False
     _made: Grafted | None = None
 
     def frame(self) -> DataFrame:

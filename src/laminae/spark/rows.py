@@ -24,6 +24,7 @@ class FrameRows:
 
     made: DataFrame
     is_bare: bool = False
+    are_short: bool = False
 
     def frame(self) -> DataFrame:
         return self.made
@@ -72,5 +73,6 @@ class Watch:
         assert task is not None  # it runs in one
         self._counted.add({task.partitionId(): rows})
 
-    def rows(self, made: DataFrame, is_bare: bool) -> WatchedRows:
-        return WatchedRows(made, is_bare, lambda: self._refused.value > 0, lambda: sum(self._counted.value.values()))
+    def rows(self, made: DataFrame, is_bare: bool, are_short: bool = False) -> WatchedRows:
+        refused, counted = self._refused, self._counted
+        return WatchedRows(made, is_bare, are_short, lambda: refused.value > 0, lambda: sum(counted.value.values()))

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from laminae.spark.kafka.slices import Place, Span
 
+# Spark asks a consumer for its place with every 500 records, as many as a poll gives unless told. A poll gives no more
+# than was fetched, of which there is a limit in bytes.
+AT_ONCE = {"kafka.max.poll.records": "5000"}
+
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
@@ -80,6 +84,7 @@ class TopicRecords:
         """The one that is open, unless a secret has changed, or Spark was started anew."""
         owner = self.settings["source"]
         options = {
+            **AT_ONCE,
             **client_settings(of_client(self.settings), owner),
             **topics(self.settings, owner),
             "includeHeaders": str(has_headers).lower(),

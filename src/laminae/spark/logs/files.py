@@ -122,8 +122,11 @@ class FilesLog(NumberedLog):
         found = self.reader.decoded(spark, self.descriptors(span), table)
         return self.with_broken(spark, span, table, found)
 
-    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
-        if self.reader is not None or span.broken:
+    def chunked_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, are_short: bool = False
+    ) -> QuickRows | None:
+        # Nobody has looked how long the lines of a file are.
+        if self.reader is not None or span.broken or are_short:
             return None
         return chunked_rows(spark, self.descriptors(span), table)
 

@@ -94,7 +94,9 @@ class NumberedLog(ABC):
         """What was decoded, and a letter for each item of the range that is broken."""
         return found
 
-    def chunked_rows(self, spark: SparkSession, span: LogRange, table: DecoderTable) -> QuickRows | None:
+    def chunked_rows(
+        self, spark: SparkSession, span: LogRange, table: DecoderTable, are_short: bool = False
+    ) -> QuickRows | None:
         return None
 
     def quick_rows(

@@ -24,7 +24,7 @@ from laminae.spark.contract import ERROR, PLACED, ROW
 from laminae.spark.expression import column, first_text, literal, when
 from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
-from laminae.spark.views.batches import WHATEVER, settle_batches
+from laminae.spark.views.batches import OF_SHORT_ROWS, WHATEVER, settle_batches
 from laminae.spark.views.grouping import canonical_key
 from laminae.spark.views.notes import NOTE, ChangesNote, StateNote, note_of, note_text
 from laminae.spark.views.tasks import SHARD, TIMESTAMP, Emit, note_rows, out_schema, split, with_notes
@@ -167,19 +167,21 @@ def table_delta(
     frame = records.selectExpr(*own, *columns).repartitionById(place.shards, SHARD)
     emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
     stage = UpsertShard(table, place.home, emit, is_spread)
-    settle_batches(frame.sparkSession, frame.schema)
     return frame.mapInArrow(stage, spark_schema(stage.schema()))
 
 
 def advance_table(
-    spark: SparkSession, table: SourceTable, records: DataFrame, place: Place, directory: str
+    spark: SparkSession, table: SourceTable, records: DataFrame, place: Place, directory: str, are_short: bool = False
 ) -> tuple[tuple[AdvanceOwner, ...], DataFrame | None]:
     """One job over the records of an epoch: what it asks the catalog to commit, and the changes for whoever reads.
 
     These are read from the changelog that the job has written: its tasks must not run a second time for a reader.
+    `are_short` as of `laminae.spark.contract.Rows`.
     """
-    for name, value in WHATEVER.items():
+    for name, value in (OF_SHORT_ROWS if are_short else WHATEVER).items():
         spark.conf.set(name, value)
+    if not are_short:
+        settle_batches(spark, records.schema)
     found = table_delta(table, records, place, directory)
     notes = _notes(found)
     if any(isinstance(note, StateNote) and note.moved for note in notes):

@@ -80,7 +80,7 @@ class EpochViews:
             return []
         if self.table is None:
             return list(ways)
-        return [way for way in ways if way is Way.CHUNKED and self.table.has_events]
+        return [way for way in ways if way is not Way.QUICK and self.table.has_events]
 
     @property
     def fits(self) -> str | None:
@@ -100,12 +100,15 @@ class EpochViews:
         """How often the rows of the source are read."""
         return len(readers(self.source, self.states))
 
-    def run_table(self, placed: DataFrame) -> Outcome:
-        """The records of a source that keeps a table: first through that, and its changes through the views."""
+    def run_table(self, placed: DataFrame, are_short: bool) -> Outcome:
+        """The records of a source that keeps a table: first through that, and its changes through the views.
+
+        `are_short` as of `laminae.spark.contract.Rows`.
+        """
         assert self.table is not None  # else there is nothing to run
         assert self.place is not None
         directory = self.runner.storage.new_segment(self.table.owner, "changes")
-        own, changes = advance_table(self.spark, self.table, placed, self.place, directory)
+        own, changes = advance_table(self.spark, self.table, placed, self.place, directory, are_short)
         if changes is None or not self.states:
             return Outcome(own)
         found = self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from laminae.codec.sent_values import UNAVAILABLE
+from laminae.spark.contract import SHORT_BYTES
 from laminae.spark.debezium import DebeziumLog
 from tests.support.debezium_events import compact, connect_field, envelope, message, told
 
@@ -98,6 +99,31 @@ def test_plain_events_are_read_many_at_once(db, things, monkeypatch):
         (2, "b"),
     ]
     assert read(message("d", 12, before={"id": 1, "name": "a"})) == [(2, "b")]
+
+
+def test_long_events_are_read_many_at_once_too(db, things, monkeypatch):
+    read, tried = things(), []
+    usual = DebeziumLog.chunked_rows
+
+    def told(log, spark, span, table, are_short=False):
+        tried.append(are_short)
+        return usual(log, spark, span, table, are_short)
+
+    def closer_look(*given: object) -> None:
+        raise AssertionError("nothing is odd about these")
+
+    monkeypatch.setattr(DebeziumLog, "chunked_rows", told)
+    monkeypatch.setattr(DebeziumLog, "decoded", closer_look)
+    long = "x" * SHORT_BYTES
+    assert read(message("c", 10, {"id": 1, "name": "a"})) == [(1, "a")]
+    assert tried == [True]
+    assert read(message("c", 11, {"id": 2, "name": long}), message("c", 12, {"id": 3, "name": "c"})) == [
+        (1, "a"),
+        (2, long),
+        (3, "c"),
+    ]
+    assert tried == [True, True, False]
+    assert read(message("d", 13, before={"id": 2, "name": long})) == [(1, "a"), (3, "c")]
 
 
 def test_pushed_events_are_read_like_any(db):

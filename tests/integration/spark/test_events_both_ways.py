@@ -14,7 +14,7 @@ from laminae.codec.decoders import Decoder, DecoderTable
 from laminae.codec.event_lines import event_reader
 from laminae.codec.sent_values import by_looks
 from laminae.spark.change_events import EVENT, MOVES
-from laminae.spark.contract import ERROR, PLACED, RAW_SCHEMA, ROW, UNKNOWN, LogRange
+from laminae.spark.contract import ERROR, PLACED, RAW_SCHEMA, ROW, SHORT_BYTES, UNKNOWN, LogRange
 from laminae.spark.debezium import DebeziumLog
 from tests.support.debezium_events import message
 from tests.unit.codec.test_event_lines import ODD
@@ -113,6 +113,25 @@ def test_a_stamp_of_another_version_needs_a_closer_look(spark: SparkSession, sta
     assert quick is not None
     quick.frame().collect()
     assert quick.refused() is is_refused
+
+
+@pytest.mark.parametrize(("length", "is_refused"), [(SHORT_BYTES, False), (SHORT_BYTES + 1, True)])
+@pytest.mark.parametrize("stamp", [None, 1])
+def test_only_among_short_records_a_long_one_needs_a_closer_look(spark: SparkSession, length, is_refused, stamp):
+    bare = message("c", 1, {"id": 1, "name": ""})
+    text = message("c", 1, {"id": 1, "name": "x" * (length - len(bare))}).encode()
+    assert len(text) == length
+    given = [(None, each, "p", at, 0, None, stamp) for at, each in enumerate([bare.encode(), text, None])]
+    log = DebeziumLog(Letters(spark.createDataFrame(given, RAW_SCHEMA)), "source.lsn", ("id",))
+    table = DecoderTable((Decoder(1, SENT, 0),), COLUMNS, event_order="source.lsn")
+    for are_short in (True, False):
+        quick = log.chunked_rows(spark, LogRange("", ""), table, are_short)
+        assert quick is not None
+        rows = quick.frame().collect()
+        assert (quick.are_short, quick.refused()) == (are_short, is_refused and are_short)
+        if not quick.refused():
+            assert [len(row["name"] or "") for row in rows] == [0, length - len(bare), 0]
+            assert [row[PLACED][EVENT].op for row in rows] == ["c", "c", "tombstone"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,175 @@
+"""Tables without a key as a kernel: how often a row is there, columns that change, and truncation."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from laminae.trace.manifest import Manifest
+from laminae.trace.store import RunStore
+from laminae.views.kernels import bag as kernel
+from laminae.views.kernels.bag import BASE, SHOWN, Bag, is_settled
+from laminae.views.kernels.truncated_bag import (
+    Lane,
+    Place,
+    effective,
+    is_covered,
+    is_late,
+    is_repeated,
+    is_taken,
+    lanes_of,
+    remembered,
+)
+from tests.support.build import col
+from tests.support.traces import few_hashes, spread_hash
+
+NAME, SIZE = col("c1", "string", id=1), col("c2", "bigint", id=2)
+NAMED = Bag((NAME, SIZE))
+
+
+@pytest.fixture(params=[spread_hash, few_hashes], ids=["spread", "colliding"])
+def hashed(request):
+    return request.param
+
+
+@pytest.fixture
+def store(tmp_path) -> RunStore:
+    return RunStore.at(str(tmp_path))
+
+
+class Running:
+    """A bag fed epoch after epoch; a change is a row and its weight."""
+
+    def __init__(self, store: RunStore, hashed=spread_hash) -> None:
+        self.store, self.hashed, self.manifest = store, hashed, Manifest()
+
+    def __call__(self, *changes, is_cut=False):
+        rows = [{"_hash": self.hashed(row), "c1": row[0], "c2": row[1], "_weight": weight} for row, weight in changes]
+        schema = pa.schema([("_hash", pa.int64()), ("c1", pa.string()), ("c2", pa.int64()), ("_weight", pa.int64())])
+        self.last = kernel.step(NAMED, pa.Table.from_pylist(rows, schema), self.manifest, self.store, is_cut=is_cut)
+        self.manifest = self.last.manifest
+        found = self.last.changes.to_pylist()
+        assert all((row["_op"] == "+I") == (row["_weight"] > 0) for row in found)
+        return {(row["c1"], row["c2"]): row["_weight"] for row in found}
+
+    def rows(self, bag=NAMED):
+        found = Counter()
+        for batch in kernel.rows(bag, self.manifest, self.store):
+            for row in batch.to_pylist():
+                found[tuple(row[field.name] for field in bag.columns)] += row["_weight"]
+        return dict(found)
+
+
+def test_equal_rows_count(store, hashed):
+    run = Running(store, hashed)
+    assert run((("a", 1), 1), (("a", 1), 1), (("b", None), 1), ((None, 1), 1)) == {
+        ("a", 1): 2,
+        ("b", None): 1,
+        (None, 1): 1,
+    }
+    assert run((("a", 1), -1), (("b", None), -1), (("b", 2), 1)) == {("a", 1): -1, ("b", None): -1, ("b", 2): 1}
+    assert run((("a", 1), -1), (("a", 1), 1)) == {}
+    assert run.rows() == {("a", 1): 1, ("b", 2): 1, (None, 1): 1}
+
+
+def test_row_that_goes_before_it_comes_is_told_and_never_shown(store, hashed):
+    run = Running(store, hashed)
+    assert run((("a", 1), -2)) == {}
+    assert run.last.counts.anomalies == 1
+    assert run((("a", 1), 1)) == {}
+    assert (run.last.counts.anomalies, run.last.counts.recovered) == (0, 0)
+    assert run((("a", 1), 2)) == {("a", 1): 1}
+    assert run.last.counts.recovered == 1
+    assert run.rows() == {("a", 1): 1}
+
+
+def test_truncation_takes_all_that_was_there(store, hashed):
+    run = Running(store, hashed)
+    run((("a", 1), 3), (("b", 2), 1), (("c", 3), -1))
+    # What is there again has not changed.
+    assert run((("b", 2), 1), (("d", 4), 1), is_cut=True) == {("a", 1): -3, ("d", 4): 1}
+    assert run.rows() == {("b", 2): 1, ("d", 4): 1}
+    assert run.last.counts.recovered == 1
+    assert run(is_cut=True) == {("b", 2): -1, ("d", 4): -1}
+    assert run.rows() == {}
+    assert run.manifest == Manifest()
+
+
+def test_rows_are_read_under_the_columns_of_now_and_kept_under_them_from_the_next_epoch_on(store, hashed):
+    run = Running(store, hashed)
+    run((("a", 1), 2), (("a", 2), 1), (("b", 1), -1))
+    wider = Bag((NAME, col("c3", "int", id=3, default="7")))
+    assert not is_settled(wider, run.manifest)
+    assert run.rows(wider) == {("a", 7): 3, ("b", 7): -1}
+    base = [
+        {"_hash": hashed(row), "c1": row[0], "c3": row[1], BASE: weight, SHOWN: max(weight, 0)}
+        for row, weight in run.rows(wider).items()
+    ]
+    row = ("a", 7)
+    delta = pa.table({"_hash": [hashed(row)], "c1": ["a"], "c3": pa.array([7], pa.int32()), "_weight": [-1]})
+    step = kernel.step(wider, delta, run.manifest, run.store, pa.Table.from_pylist(base))
+    assert [(each["c1"], each["c3"], each["_weight"]) for each in step.changes.to_pylist()] == [("a", 7, -1)]
+    run.manifest = step.manifest
+    assert is_settled(wider, run.manifest)
+    assert run.rows(wider) == {("a", 7): 2, ("b", 7): -1}
+
+
+ROWS, CUT = Place("p", 3, 10, 100), Place("p", 2, 5, 50)
+HEARD = (Lane("p", ROWS, CUT), Lane("q", Place("q", 3, 4, 80)))
+
+
+@pytest.mark.parametrize(
+    ("place", "covered", "late", "repeated"),
+    [
+        # In its own lane only the place counts: what comes again behind others was sent again, and so were they.
+        (Place("p", 3, 11, 101), False, False, False),
+        (Place("p", 4, 0, 90), False, False, False),
+        (Place("p", 4, 0, 60), False, True, False),
+        (Place("p", 3, 9, 99), False, True, False),
+        (Place("p", 2, 4, 49), True, True, False),
+        (Place("p", 4, 1, 50), False, True, True),
+        # In another it is what orders events.
+        (Place("q", 4, 0, 101), False, False, False),
+        (Place("q", 4, 0, 99), False, True, False),
+        (Place("q", 4, 0, 50), True, True, True),
+        (Place("r", 4, 0, 49), True, True, False),
+    ],
+)
+def test_truncation_that_comes_late(place, covered, late, repeated):
+    assert (is_covered(place, HEARD), is_late(place, HEARD), is_repeated(place, HEARD)) == (covered, late, repeated)
+    assert effective([place], HEARD) == ([] if late or covered else [place])
+
+
+def events(*places: Place) -> pa.Table:
+    names = ("lane", "item", "offset", "sequence")
+    kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64())
+    found = {
+        f"_{name}": pa.array([getattr(place, name) for place in places], kind)
+        for name, kind in zip(names, kinds, strict=True)
+    }
+    return pa.table(found)
+
+
+def test_events_before_a_truncation_are_not_taken():
+    found = events(
+        Place("p", 2, 4, 999),
+        Place("p", 2, 6, 1),
+        Place("p", 1, 9, 1),
+        Place("p", 3, 0, 1),
+        Place("q", 9, 9, 49),
+        Place("q", 0, 0, 51),
+    )
+    assert is_taken(found, [CUT]).tolist() == [False, True, False, True, False, True]
+    assert is_taken(found, []).all()
+
+
+def test_shards_remember_together_how_far_each_lane_was_heard(store):
+    one = remembered(Manifest(), store, (), events(Place("p", 1, 2, 30), Place("p", 1, 3, 20), Place("q", 1, 0, 9)), [])
+    two = remembered(Manifest(), store, (), events(Place("p", 1, 4, 10)), [CUT])
+    assert lanes_of([(one, store), (two, store)]) == (
+        Lane("p", Place("p", 1, 4, 30), CUT),
+        Lane("q", Place("q", 1, 0, 9)),
+    )
+    assert remembered(one, store, (), events(), []) == one

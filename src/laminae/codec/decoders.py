@@ -47,7 +47,8 @@ class DecoderTable:
     beyond its schema is refused; the fields are ignored otherwise. `writers` are the schema ids that records in a
     registry's frame may have: what these are read with, instead of versions. None: the records have no frame. `heads`
     are those of messages that bring a schema along. `event_order` is the field that orders events of Debezium's; None:
-    the records are rows. `gone` are names that no field found in the data brings back.
+    the records are rows. With `has_old_rows` both rows of an event are read, that before it and that after it. `gone`
+    are names that no field found in the data brings back.
     """
 
     decoders: tuple[Decoder, ...]
@@ -59,6 +60,7 @@ class DecoderTable:
     writers: tuple[WriterRecord, ...] | None = None
     heads: tuple[Head, ...] = ()
     event_order: str | None = None
+    has_old_rows: bool = False
     gone: frozenset[str] = frozenset()
 
     @property

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from laminae.codec.avro_reasons import can_tell, why_unreadable
 from laminae.codec.confluent import HEADER
-from laminae.spark.avro import unreadable
+from laminae.spark.avro_reading import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -34,9 +34,14 @@ if TYPE_CHECKING:
 EVENT, MOVES = "_event", "_moves"
 """A struct: `op`, `sequence`, the BIGINT that orders events, and `moves`: the row that it deletes goes on under another
 key, or what it inserts comes from one, as a column of raw records says where their log knows."""
-INSERT, TRUNCATE, MESSAGE = "c", "t", "m"
+OLD = "_old"
+"""Beside `_row`, the row after an event of a table without a key: the one before it, with the same columns."""
+INSERT, UPDATE, TRUNCATE, MESSAGE = "c", "u", "t", "m"
 IGNORED = (MESSAGE, TOMBSTONE)
 WITH_ROW = (*PUT, DELETE)
+WITH_OLD = (UPDATE, DELETE)
+IN_BEFORE = "in before: "
+"""How the reason begins of what is wrong with the row before an event."""
 BETWEEN = ","
 """The places of columns in a text."""
 REASONS = {
@@ -47,6 +52,9 @@ REASONS = {
     "sequence": "{name} is missing, which orders events",
     "json": "the message is not one JSON document, or has a key twice in one object",
     "head": "the schema that it brings along was not taken up",
+    "old": "before is missing, and a source without a PRIMARY KEY knows rows by their values alone: the table upstream "
+    "needs REPLICA IDENTITY FULL, or the source its key",
+    "blank": "before has no value at all: the table upstream needs REPLICA IDENTITY FULL",
 }
 
 
@@ -61,13 +69,33 @@ def event_of(op: Expression, sequence: Expression) -> Expression:
 
 def event_reason(op: Expression, has_row: Expression, sequence: Expression, name: str) -> Expression:
     """Why a record is no event that can be taken; NULL: it can. `has_row` is about what its op takes the row from."""
+    missing = [
+        (op.is_one_of(PUT) & ~has_row, literal(REASONS["after"])),
+        (_is(op, DELETE) & ~has_row, literal(REASONS["before"])),
+    ]
+    return _reason(op, missing, sequence, name)
+
+
+def whole_event_reason(
+    op: Expression, has_row: Expression, has_old: Expression, sequence: Expression, name: str
+) -> Expression:
+    """The same of a table without a key, whose events must have the row before them too."""
+    missing = [
+        (op.is_one_of(PUT) & ~has_row, literal(REASONS["after"])),
+        (op.is_one_of(WITH_OLD) & ~has_old, literal(REASONS["old"])),
+    ]
+    return _reason(op, missing, sequence, name)
+
+
+def _reason(
+    op: Expression, missing: Sequence[tuple[Expression, Expression]], sequence: Expression, name: str
+) -> Expression:
     known: Sequence[str] = [*WITH_ROW, TRUNCATE, *IGNORED]
     return cases(
         [
             (op.is_null(), literal(REASONS["event"])),
             (~op.is_one_of(known), call("concat", literal(REASONS["op"]), op)),
-            (op.is_one_of(PUT) & ~has_row, literal(REASONS["after"])),
-            (_is(op, DELETE) & ~has_row, literal(REASONS["before"])),
+            *missing,
             (~op.is_one_of(IGNORED) & sequence.is_null(), literal(REASONS["sequence"].format(name=name))),
         ]
     )
@@ -78,14 +106,14 @@ def unavailable_columns(columns: Sequence[tuple[Expression, spark.DataType]]) ->
 
     Not as an array: Spark hands on columns of these slowly (`laminae.spark.views.batches`).
     """
-    tests = [(place, test) for place, (value, kind) in enumerate(columns) if (test := _is_unavailable(value, kind))]
+    tests = [(place, test) for place, (value, kind) in enumerate(columns) if (test := is_unavailable(value, kind))]
     if not tests:
         return NULL_TEXT
     places = call("array", *(when(test, literal(str(place))) for place, test in tests))
     return when(any_of([test for _, test in tests]), call("array_join", places, literal(BETWEEN)))
 
 
-def _is_unavailable(value: Expression, kind: spark.DataType) -> Expression | None:
+def is_unavailable(value: Expression, kind: spark.DataType) -> Expression | None:
     """Whether this is what stands for a value of the type that is stored apart and did not change; None: there is none.
 
     Numbers in an array are the bytes of the text, and an array of UUIDs has the one that Java makes of it.

@@ -17,11 +17,15 @@ from laminae.spark.envelopes import BESIDE, MESSAGE, NO_VERSION, REFUSED, UNTOLD
 from laminae.spark.event_chunks import READ, event_rows
 from laminae.spark.json_records import json_records, wanted_by
 from laminae.spark.logs.numbered import as_newest
+from laminae.spark.whole_events import whole_records
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from laminae.codec.decoders import DecoderTable
+    from laminae.spark.columns import Columns
     from laminae.spark.contract import LogRange, OnProblem, Outside, QuickRows
     from laminae.spark.logs.numbered import NumberedLog
 
@@ -30,7 +34,8 @@ if TYPE_CHECKING:
 class DebeziumLog:
     """`laminae.spark.contract.SourceLog` over a log of envelopes. `sequence` is `source.lsn`, or another such path.
 
-    `key` are the columns of the table's primary key.
+    `key` are the columns of the table's primary key; of one without a key both rows of an event are read, and none
+    of them quickly.
     """
 
     inner: NumberedLog
@@ -72,7 +77,7 @@ class DebeziumLog:
         self, spark: SparkSession, span: LogRange, table: DecoderTable, are_short: bool = False
     ) -> QuickRows | None:
         """With what is done with each row beside it."""
-        if span.refused or span.broken:
+        if span.refused or span.broken or table.has_old_rows:
             return None
         records = self.inner.read(spark, span, READ)
         moves = F.coalesce(MOVES, F.lit(False)) if MOVES in records.columns else F.lit(False)
@@ -98,8 +103,14 @@ class DebeziumLog:
         if table.writers is not None:
             return Decoded(decode(raw, table), lambda current: current)
         spark = raw.sparkSession
-        stages = kept_stages(table, self.sequence, lambda: opening(spark, table.heads, self.sequence))
-        found = json_records(through(raw, stages), table, BESIDE)
+
+        def make() -> Sequence[Columns]:
+            return opening(spark, table.heads, self.sequence, table.has_old_rows)
+
+        opened = through(raw, kept_stages(table, self.sequence, make))
+        if table.has_old_rows:
+            return whole_records(opened, table)
+        found = json_records(opened, table, BESIDE)
         # What a message with a schema asks for beyond the source's, its schema tells.
         rows = found.records.where(F.col(VERSION) > 0)
         whole = {"value": F.col(MESSAGE), ERROR: _error(), UNKNOWN: F.col(UNKNOWN) | F.col(UNTOLD)}

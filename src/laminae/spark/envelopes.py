@@ -14,7 +14,15 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.codec.event_lines import DELETE, PUT, TOMBSTONE
 from laminae.engine.heads import BEGIN, PAYLOAD
 from laminae.schema.types import quote_identifier
-from laminae.spark.change_events import EVENT, REASONS, WITH_ROW, event_of, event_reason
+from laminae.spark.change_events import (
+    EVENT,
+    REASONS,
+    WITH_OLD,
+    WITH_ROW,
+    event_of,
+    event_reason,
+    whole_event_reason,
+)
 from laminae.spark.columns import Columns
 from laminae.spark.contract import RAW_COLUMNS
 from laminae.spark.expression import (
@@ -48,6 +56,8 @@ MESSAGE, REFUSED, UNTOLD = "_message", "_refused", "_untold"
 """Beside the raw columns, `value` of which is the row: the whole message, why it cannot be taken, and whether it brings
 a schema along that is not known."""
 BESIDE = (MESSAGE, EVENT, REFUSED, UNTOLD)
+OLD_TEXT, STAMP = "_old_text", "_stamp"
+"""Beside these, where both rows of an event are read: the one before it, and the version that both have."""
 NO_VERSION = 0
 """Of a record without a row: no decoder has it, so none is at work."""
 STAR, VALUE = Expression("*"), column("value")
@@ -76,9 +86,13 @@ SOURCE, AFTER, BEFORE = ',"source":{', ',"after":', '{"before":'
 SHORT = 16
 
 
-def opening(spark: SparkSession, heads: Sequence[Head], sequence: str) -> list[Columns]:
-    """Each a projection of the one before: the head, the parts, what they say, the row as a record."""
-    java, opened = JavaText(spark.sparkContext), _Opened(tuple(heads), sequence)
+def opening(spark: SparkSession, heads: Sequence[Head], sequence: str, has_old_rows: bool = False) -> list[Columns]:
+    """Each a projection of the one before: the head, the parts, what they say, the row as a record.
+
+    With `has_old_rows` that is the row after the event, and the one before it stands beside as a text.
+    """
+    java = JavaText(spark.sparkContext)
+    opened = (_OpenedWhole if has_old_rows else _Opened)(tuple(heads), sequence)
 
     def stage(*made: tuple[Expression, Expression]) -> Columns:
         columns = Columns(spark).add(STAR)
@@ -96,7 +110,7 @@ def opening(spark: SparkSession, heads: Sequence[Head], sequence: str) -> list[C
         stage((opened.is_plain(), PLAIN)),
         stage((opened.document(), DOCUMENT)),
         stage((opened.op(), OP)),
-        stage((opened.row(), ROW), (opened.sequence(), SEQUENCE)),
+        stage((opened.row(), ROW), (opened.sequence(), SEQUENCE), *opened.more()),
         stage((opened.reason(), column(REFUSED))),
         opened.record(Columns(spark)),
     ]
@@ -176,6 +190,10 @@ class _Opened:
         )
         return call("nullif", found, literal("null"))
 
+    def more(self) -> list[tuple[Expression, Expression]]:
+        """What else is taken out of the message."""
+        return []
+
     def sequence(self) -> Expression:
         return when(PLAIN, self._told_sequence(), _said(self._path, "bigint"))
 
@@ -188,22 +206,29 @@ class _Opened:
                 *(when(HEAD.compared("=", i), literal(refusal)) for i, refusal in refused),
                 when(self._is_untold(), literal(REASONS["head"])),
                 when(broken, literal(REASONS["json"])),
-                event_reason(OP, ROW.is_there(), SEQUENCE, self._path),
+                self._event_reason(),
             ]
         )
 
+    def _event_reason(self) -> Expression:
+        return event_reason(OP, ROW.is_there(), SEQUENCE, self._path)
+
     def record(self, columns: Columns) -> Columns:
         has_row = ROW.is_there() & column(REFUSED).is_null()
-        told = [(i, head.version) for i, head in enumerate(self._heads) if head.version is not None]
-        versions = [(HEAD.compared("=", i), literal(version)) for i, version in told]
         own = {
             "value": when(has_row, ROW.cast("BINARY")),
-            "version": cases([(~has_row, literal(NO_VERSION)), *versions], column("version")).cast("INT"),
+            "version": when(has_row, self._version(), literal(NO_VERSION)).cast("INT"),
         }
         for name in RAW_COLUMNS:
             columns.add(own.get(name, column(name)), name)
         columns.add(VALUE, MESSAGE).add(event_of(OP, SEQUENCE), EVENT)
         return columns.add(column(REFUSED)).add(self._is_untold(), UNTOLD)
+
+    def _version(self) -> Expression:
+        """What the head of the message tells, or its own stamp."""
+        told = [(i, head.version) for i, head in enumerate(self._heads) if head.version is not None]
+        versions = [(HEAD.compared("=", i), literal(version)) for i, version in told]
+        return cases(versions, column("version")) if versions else column("version")
 
     def _is_untold(self) -> Expression:
         return call("coalesce", HEAD.compared("=", UNKNOWN_HEAD), FALSE)
@@ -213,6 +238,28 @@ class _Opened:
 
     def _told_sequence(self) -> Expression:
         return (TOLD.field("source") if self._above else TOLD).field(self._ordering)
+
+
+class _OpenedWhole(_Opened):
+    """The same of a table without a key: an event has the row before it as well."""
+
+    def row(self) -> Expression:
+        return self._text("after", AFTER_TEXT, PUT)
+
+    def more(self) -> list[tuple[Expression, Expression]]:
+        return [(self._text("before", self._before(), WITH_OLD), column(OLD_TEXT))]
+
+    def _text(self, part: str, cut: Expression, ops: Sequence[str]) -> Expression:
+        found = when(PLAIN, cut, call("to_json", _said(part, "variant")))
+        return when(OP.is_one_of(ops), call("nullif", found, literal("null")))
+
+    def _event_reason(self) -> Expression:
+        return whole_event_reason(OP, ROW.is_there(), column(OLD_TEXT).is_there(), SEQUENCE, self._path)
+
+    def record(self, columns: Columns) -> Columns:
+        own = super().record(columns)
+        old = when(column(REFUSED).is_null(), column(OLD_TEXT))
+        return own.add(old, OLD_TEXT).add(self._version().cast("INT"), STAMP)
 
 
 def _left_of(text: Expression, part: str) -> Expression:

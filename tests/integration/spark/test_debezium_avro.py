@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from laminae.codec.event_avro import event_columns_of_avro, event_text
 from laminae.codec.sent_values import without_rules
 from laminae.schema.identity import assign_ids
 from laminae.schema.writer import bound
-from laminae.spark.change_events import EVENT, MOVES
+from laminae.spark.change_events import EVENT, MOVES, OLD
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
 from tests.support.avro_records import framed
@@ -159,4 +160,71 @@ def test_events_that_cannot_be_taken_say_why(spark, table):
         "before is missing, which has the key of the row that goes",
         "at is not a value of type TIME(6)",
         "its bytes are no record of schema id 7",
+    ]
+
+
+def both_rows(spark: SparkSession, table: DecoderTable, *values: bytes | None) -> list[tuple[Any, Any, str | None]]:
+    """The rows after and before each event, and why it is refused."""
+    rows = [
+        (None, value if value is None else bytearray(value), "p", i, 0, None, None, None)
+        for i, value in enumerate(values)
+    ]
+    raw = spark.createDataFrame(rows, RAW_SCHEMA + f", {MOVES} BOOLEAN")
+    found = decode(raw, replace(table, has_old_rows=True)).orderBy("offset").collect()
+    return [
+        (*(None if row[x] is None else row[x].asDict(recursive=True) for x in (ROW, OLD)), row[ERROR]) for row in found
+    ]
+
+
+def test_both_rows_of_an_event_about_a_table_without_a_key(spark, table):
+    whole, bare = {"id": 1, **WHOLE}, {"id": 2, **NOTHING}
+    expected = {"id": 1, **{name: value for name, (_, _, value) in KINDS.items()}}
+    assert both_rows(
+        spark,
+        table,
+        message("c", 5, whole),
+        message("u", 6, bare, whole),
+        message("u", 7, whole, bare),
+        message("d", 8, before=whole),
+        message("t", 9),
+        message("m", 10),
+        None,
+    ) == [
+        (expected, None, None),
+        (bare, expected, None),
+        (expected, bare, None),
+        (None, expected, None),
+        (None, None, None),
+        (None, None, None),
+        (None, None, None),
+    ]
+
+
+def test_event_about_a_table_without_a_key_is_taken_whole_or_not_at_all(spark, table):
+    bare = {"id": 1, **NOTHING}
+    beyond = {**bare, "at": 86_400_000_000}
+    found = both_rows(
+        spark,
+        table,
+        message("u", 5, bare),
+        message("d", 6),
+        message("u", 7, beyond, bare),
+        message("u", 8, bare, beyond),
+        message("c", 9, before=bare),
+        message("u", 10, bare, bare)[:-1],
+        message("u", None, bare, bare),
+    )
+    assert [(row, old) for row, old, _ in found] == [(None, None)] * len(found)
+    missing = (
+        "before is missing, and a source without a PRIMARY KEY knows rows by their values alone: "
+        "the table upstream needs REPLICA IDENTITY FULL, or the source its key"
+    )
+    assert [error for *_, error in found] == [
+        missing,
+        missing,
+        "at is not a value of type TIME(6)",
+        "in before: at is not a value of type TIME(6)",
+        "after is missing, which is the row",
+        "its bytes are no record of schema id 7",
+        "source.lsn is missing, which orders events",
     ]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from laminae.schema.column import Column
 
 APPEND, UPSERT, RETRACT, DEBEZIUM = "append", "upsert", "retract", "debezium"
-KEYED = (UPSERT, DEBEZIUM)
-"""The changelogs of sources that keep a table by their primary key."""
+TABLES = (UPSERT, DEBEZIUM)
+"""The changelogs of sources that keep a table: by its primary key, or a bag of rows where it has none."""
 FIELDS = {
     "sequence_by": (UPSERT, DEBEZIUM),
     "deleted_by": (UPSERT,),
@@ -63,9 +63,14 @@ def event_order(options: Options) -> str:
     return dict(options).get("sequence_by", EVENT_ORDER)
 
 
-def is_keyed(source: SourceRecord) -> bool:
-    """Whether the source keeps a table by its primary key."""
-    return changelog_of(source.options) in KEYED
+def keeps_table(source: SourceRecord) -> bool:
+    """Whether the source keeps its rows, and the changelog of them."""
+    return changelog_of(source.options) in TABLES
+
+
+def keeps_bag(source: SourceRecord) -> bool:
+    """Whether what it keeps are rows that nothing but their values tells apart."""
+    return keeps_table(source) and not source.primary_key
 
 
 def is_retract(source: SourceRecord) -> bool:
@@ -77,6 +82,11 @@ def key_of(source: SourceRecord) -> tuple[str, ...]:
     """The columns of the primary key under their present names."""
     names = {node.id: node.name for node in columns_of(source.schema)}
     return tuple(names[column_id] for column_id in source.primary_key)
+
+
+def row_key(source: SourceRecord) -> tuple[str, ...] | None:
+    """What identifies a row of the table that a source keeps; None where nothing does."""
+    return key_of(source) if keeps_table(source) and source.primary_key else None
 
 
 def field_of(source: SourceRecord, versions: Sequence[VersionRecord], name: str) -> str | None:
@@ -142,12 +152,12 @@ def check_changelog(source: str, schema: pa.Schema, options: Options, primary_ke
         raise _invalid("format", source, f"{given.get('format')} does not go with changelog = {kind!r}", advice)
     if kind == RETRACT:
         _check_retract(source, schema, given, primary_key)
-    if kind in KEYED:
-        _check_keyed(source, schema, kind, given, primary_key)
+    if kind in TABLES:
+        _check_table(source, schema, kind, given, primary_key)
 
 
-def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str], primary_key: Sequence[int]) -> None:
-    if not primary_key:
+def _check_table(source: str, schema: pa.Schema, kind: str, given: dict[str, str], primary_key: Sequence[int]) -> None:
+    if kind == UPSERT and not primary_key:
         advice = "Declare one: PRIMARY KEY (column) behind the columns."
         raise _invalid("changelog", source, f"{kind!r} needs a PRIMARY KEY", advice)
     for name in schema.names:
@@ -166,7 +176,8 @@ def _check_keyed(source: str, schema: pa.Schema, kind: str, given: dict[str, str
 
 
 def _check_debezium(source: str, schema: pa.Schema, given: dict[str, str], primary_key: Sequence[int]) -> None:
-    for node in columns_of(schema):
+    # Without a key an event has every value of the row before it, or is refused.
+    for node in columns_of(schema) if primary_key else ():
         if not node.nullable and node.id not in primary_key:
             problem = "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
             raise InvalidSchema(path=node.name, problem=problem)

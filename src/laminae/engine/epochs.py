@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from laminae.catalog.updates import SetPosition
 from laminae.codec.decoders import Decoder, DecoderTable
 from laminae.codec.sent_defaults import without_defaults
-from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, keeps_bag
 from laminae.engine.former_names import accepts_former_names, former_names
 from laminae.engine.heads import brings_schemas, has_writers, head_of, sent_columns, tells_columns
 from laminae.engine.options import FILE_CONNECTORS, is_framed, option
@@ -288,6 +288,7 @@ def decoder_table(
         heads=tuple(map(head_of, writers)) if has_heads else (),
         gone=_gone(known, source.schema) if has_heads else frozenset(),
         event_order=event_order(source.options) if changelog_of(source.options) == DEBEZIUM else None,
+        has_old_rows=keeps_bag(source),
     )
 
 

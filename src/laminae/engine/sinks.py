@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from laminae.catalog import updates
 from laminae.catalog.location import find_home
-from laminae.engine.changelogs import KEYED, RETRACT, changelog_of
+from laminae.engine.changelogs import RETRACT, TABLES, changelog_of, row_key
 from laminae.engine.options import SINK_OPTIONS, checked, option
 from laminae.engine.plan import Outcome, Plan
 from laminae.engine.proposal import check_name
@@ -162,7 +162,7 @@ def _takes_changes(options: Options) -> bool:
 
 def _is_changed(source: SourceRecord | None) -> bool:
     """Whether records of a source change rows that are there: a sink is given the changes of its table."""
-    return source is not None and changelog_of(source.options) in (*KEYED, RETRACT)
+    return source is not None and changelog_of(source.options) in (*TABLES, RETRACT)
 
 
 def _has_key(
@@ -173,7 +173,7 @@ def _has_key(
 ) -> bool:
     if view is not None:
         return view_plan(view.name, view.query, sources, views).key is not None
-    return source is not None and changelog_of(source.options) in KEYED
+    return source is not None and row_key(source) is not None
 
 
 def view_retraction(view: ViewRecord, sources: Sequence[SourceRecord], views: Sequence[ViewRecord]) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.engine.relations import table_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _sinks(catalog: Catalog) -> Iterator[tuple[object, ...]]:
         source, view = catalog.source(sink.relation), catalog.view(sink.relation)
         behind = catalog.epochs(source.id, sink.progress) if source is not None else ()
         lag = sum(epoch.segment is not None for epoch in behind)
-        if owner := view or (source if source is not None and is_keyed(source) else None):
+        if owner := view or (source if source is not None and keeps_table(source) else None):
             lag = sum(each.rows > 0 for each in catalog.advances(owner.id, sink.progress))
         yield "sink", sink.name, sink.state, None, None, None, None, lag, sink.problem or f"from {sink.relation}"
 

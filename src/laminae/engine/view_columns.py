@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from laminae.catalog.updates import PutView
-from laminae.engine.changelogs import is_keyed, key_of
+from laminae.engine.changelogs import row_key
 from laminae.engine.options import VIEW_OPTIONS, option
 from laminae.engine.view_order import LIVE, above
 from laminae.errors import LaminaeError, QueryFailed
@@ -61,7 +61,7 @@ def view_plan(
         source = _named(relation, sources)
         if source is not None:
             relations[source.name] = _source_columns(source.schema, then.get(relation))
-            keys[source.name] = key_of(source) if is_keyed(source) else None
+            keys[source.name] = row_key(source)
         elif (below := _named(relation, _others(name, views))) is not None:
             inner = view_plan(below.name, below.query, sources, _others(name, views), below.written)
             relations[below.name] = _view_columns(inner, then.get(relation))

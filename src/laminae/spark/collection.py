@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.engine.changes_collection import ChangesFacts, plan_changes_collection
 from laminae.engine.collection import GRACE, Removal, SourceFacts, Stored, plan_collection
 from laminae.engine.former_views import still_read
@@ -84,7 +84,7 @@ def _facts(catalog: Catalog, storage: Storage, source: SourceRecord) -> SourceFa
 
 def _owners(catalog: Catalog) -> list[SourceRecord | ViewRecord]:
     """Whoever has a changelog and state."""
-    return [*(source for source in catalog.sources() if is_keyed(source)), *catalog.views()]
+    return [*(source for source in catalog.sources() if keeps_table(source)), *catalog.views()]
 
 
 def _changes_facts(catalog: Catalog, storage: Storage, owner: SourceRecord | ViewRecord) -> ChangesFacts:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import CommitEpoch
 from laminae.engine import faults
-from laminae.engine.changelogs import APPEND, changelog_of, is_keyed, is_retract
+from laminae.engine.changelogs import APPEND, changelog_of, is_retract, keeps_table
 from laminae.engine.epochs import EpochPlan, SourceMemory, Way, plan_epoch, plan_replay
 from laminae.engine.heads import brings_schemas, has_writers
 from laminae.engine.options import is_framed, option
@@ -41,9 +41,9 @@ from laminae.spark.session import beside, settle_epochs
 from laminae.spark.tables import dead_letter_records
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
-from laminae.spark.views.keyed import source_table_state
 from laminae.spark.views.plans import Plans
 from laminae.spark.views.run import EpochViews, ViewRunner
+from laminae.spark.views.source_tables import source_table_state
 from laminae.spark.views.weights import weights_of
 from laminae.spark.writers import WriterMeeting
 
@@ -288,7 +288,7 @@ class EpochRunner:
         """The views that the epoch takes along, as they are now."""
         runner = ViewRunner(self.catalog, self.storage)
         states = runner.live(source)
-        table = source_table_state(self.catalog, source) if is_keyed(source) else None
+        table = source_table_state(self.catalog, self.storage, source) if keeps_table(source) else None
         place = runner.place(spark, time) if states or table is not None else None
         weights = weights_of(source, self.catalog.versions(source.id)) if is_retract(source) else None
         schema = spark_schema(source.schema)

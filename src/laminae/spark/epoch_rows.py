@@ -18,7 +18,6 @@ from laminae.spark.event_time import EventTimes
 from laminae.spark.paths import literal_path
 from laminae.spark.rows import FrameRows
 from laminae.spark.views.job import NOTHING, Outcome
-from laminae.spark.views.keyed import placed
 from laminae.spark.views.run import EpochViews, ExpressionFailed
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class EpochRows:
             F.count_if(F.col(ERROR).isNull()).alias("rows"),
         )
         times = EventTimes(plan.source)
-        good = times.seen_in(seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *placed(views.table)))
+        good = times.seen_in(seen.where(F.col(ERROR).isNull()).select(f"{ROW}.*", *views.placed()))
         segment, rows, outcome = self._write(plan, FrameRows(good), views)
         found = observation.get
         counted = found["rows"] if rows is None else rows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from laminae.catalog.model import SourceRecord, ViewRecord
 from laminae.catalog.updates import SetSinkProgress
 from laminae.engine import faults
-from laminae.engine.changelogs import is_keyed, key_of, weighted_by
+from laminae.engine.changelogs import keeps_table, row_key, weighted_by
 from laminae.engine.definitions import view_plan
 from laminae.engine.former_views import delivered_before
 from laminae.engine.options import SINK_OPTIONS, option
@@ -98,7 +98,7 @@ class Outlets:
                 return None
             case ViewRecord(id=view_id):
                 is_empty = not self.catalog.last_advance(view_id)
-            case SourceRecord() as source if is_keyed(source):
+            case SourceRecord() as source if keeps_table(source):
                 is_empty = not self.catalog.last_advance(source.id)
             case SourceRecord(id=source_id):
                 is_empty = self.catalog.last_batch(source_id) is None
@@ -114,7 +114,7 @@ class Outlets:
         relation = self._relation(sink)
         if isinstance(relation, SourceRecord):
             rows = source_table(spark, self.catalog, self.storage, relation, until=epoch)
-            key, schema = key_of(relation) if is_keyed(relation) else None, relation.schema
+            key, schema = row_key(relation), relation.schema
         else:
             rows, key = table_of(spark.newSession(), self.catalog, self.storage, relation, epoch), self._key(relation)
             schema = arrow_schema(rows.schema)
@@ -133,8 +133,8 @@ class Outlets:
         if isinstance(relation, ViewRecord):
             found = self._changes_after(sink, relation, self._key(relation))
             return _with_former(self._former_rows_gone(spark, sink, relation), found)
-        if is_keyed(relation):
-            return self._changes_after(sink, relation, key_of(relation))
+        if keeps_table(relation):
+            return self._changes_after(sink, relation, row_key(relation))
         return self._rows_after(sink, relation)
 
     def _rows_after(self, sink: SinkRecord, source: SourceRecord) -> list[Segment]:

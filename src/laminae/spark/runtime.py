@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.catalog.location import find_home
 from laminae.catalog.model import SourceRecord, ViewRecord
 from laminae.engine.added_columns import added_defaults
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.engine.options import option
 from laminae.engine.relations import RELATIONS
 from laminae.engine.view_order import LIVE
@@ -131,7 +131,7 @@ class Runtime:
 
     def changes(self, relation: SourceRecord | ViewRecord, since: int) -> pa.Table | DataFrame:
         """The changelog of a view, or of a source's table, from its files without Spark; else the log is read again."""
-        if isinstance(relation, SourceRecord) and not is_keyed(relation):
+        if isinstance(relation, SourceRecord) and not keeps_table(relation):
             return relation_events(self.spark, self.catalog, self.storage, relation, since)
         advances = kept_changes(self.catalog, relation, since)
         if known := self.catalog.advances(relation.id):

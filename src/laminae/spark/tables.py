@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
-from laminae.engine.changelogs import is_keyed, is_retract
+from laminae.engine.changelogs import is_retract, keeps_table
 from laminae.engine.epochs import DEAD_LETTER, MOST_STAMPS, decoder_table, has_stamps, in_force, pieces, refuse_alike
 from laminae.engine.heads import has_writers
 from laminae.engine.options import FILE_CONNECTORS, option
@@ -29,7 +29,7 @@ from laminae.spark.paths import literal_path
 from laminae.spark.project import keeps_every_column, project_columns
 from laminae.spark.types import spark_schema
 from laminae.spark.views.future import future_limit
-from laminae.spark.views.keyed import source_table_state, table_rows
+from laminae.spark.views.source_tables import source_table_state
 from laminae.spark.views.weights import net_rows, weights_of
 from laminae.trace.spec import WEIGHT
 
@@ -66,8 +66,8 @@ def source_table(
     With `since` only those of later epochs. Of a source that keeps a table by its key they are the rows of that,
     and of one that takes rows back those that are left.
     """
-    if is_keyed(source):
-        return table_rows(spark, source_table_state(catalog, source, until), str(storage.home))
+    if keeps_table(source):
+        return source_table_state(catalog, storage, source, until).rows(spark, str(storage.home))
     if is_retract(source):
         return net_rows(source_changes(spark, catalog, storage, source, until, since))
     return _records(spark, catalog, storage, source, until, since)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 
 from laminae.engine import faults
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.engine.epochs import MOST_WRITERS
 from laminae.engine.heads import Heads
 from laminae.engine.options import is_framed, option
@@ -179,7 +179,7 @@ class WriterMeeting:
     def _hold(self, source: SourceRecord, count: int, problem: RegistryUnavailable) -> None:
         """Let the epoch set these records aside, or raise: the source waits."""
         limit = int(option(source.options, "hold_max_records") or 0)
-        if is_keyed(source) or count + sum(self.held(source).values()) > limit:
+        if keeps_table(source) or count + sum(self.held(source).values()) > limit:
             raise problem
         self._holding(source).note(problem)
 

@@ -28,6 +28,8 @@ SCHEMA = pa.schema([KEY, NAME, GONE, WEIGHT])
         ({"format": "debezium-json"}, (1,)),
         ({"changelog": "debezium", "sequence_by": "source.pos"}, (1,)),
         ({"changelog": "debezium", "format": "avro"}, (1,)),
+        ({"changelog": "debezium", "format": "avro"}, ()),
+        ({"format": "debezium-json", "sequence_by": "ts_ms"}, ()),
         ({"format": "debezium-json", "debezium.time": "millis", "debezium.decimal": "text"}, (1,)),
         ({}, ()),
     ],
@@ -40,7 +42,11 @@ def test_changelogs_that_the_columns_can_give(options, key):
     ("options", "key", "told"),
     [
         ({"changelog": "upsert"}, (), "needs a PRIMARY KEY"),
-        ({"format": "debezium-json"}, (), "needs a PRIMARY KEY"),
+        ({"format": "debezium-json", "deleted_by": "gone"}, (), "it means nothing with changelog = 'debezium'"),
+        ({"format": "debezium-json", "weight_field": "w"}, (), "it means nothing with changelog = 'debezium'"),
+        ({"format": "debezium-json", "op_field": "name"}, (), "it means nothing with changelog = 'debezium'"),
+        ({"format": "debezium-json", "version_field": "w"}, (), "the rows of events have no such field"),
+        ({"format": "debezium-json", "sequence_by": "a.b.c"}, (), "it names no field of an event"),
         ({"changelog": "upsert", "deleted_by": "name"}, (1,), "name is no BOOLEAN"),
         ({"changelog": "upsert", "sequence_by": "nothing"}, (1,), "there is no column nothing"),
         ({"deleted_by": "gone"}, (1,), "it means nothing with changelog = 'append'"),
@@ -64,6 +70,10 @@ def test_names_and_columns_that_events_leave_no_room_for():
     with pytest.raises(InvalidSchema, match="cannot be NOT NULL"):
         check_changelog("s", pa.schema([KEY, NAME.with_nullable(False)]), (("changelog", "debezium"),), (1,))
     assert changelog_of((("format", "debezium-json"),)) == DEBEZIUM
+    with pytest.raises(InvalidSchema, match="_op"):
+        check_changelog("s", pa.schema([NAME.with_name("_op")]), (("changelog", "debezium"),), ())
+    # Without a key the row before an event is whole.
+    check_changelog("s", pa.schema([KEY, NAME.with_nullable(False)]), (("changelog", "debezium"),), ())
 
 
 @pytest.mark.parametrize(

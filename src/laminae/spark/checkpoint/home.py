@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog import open_catalog
 from laminae.catalog.location import find_home
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.errors import NotAvailable, RunDamaged, StateIncompatible
 from laminae.spark.checkpoint.enabling import SETTING
 from laminae.spark.checkpoint.session import session_of
 from laminae.spark.storage import Storage
 from laminae.spark.types import spark_schema
-from laminae.spark.views.keyed import source_table_state
 from laminae.spark.views.notes import NOTE
 from laminae.spark.views.reading import relations_of
 from laminae.spark.views.run import SHARDS, ViewRunner, with_weight
+from laminae.spark.views.source_tables import source_table_state
 from laminae.spark.views.tree import Deltas, Place, aggregate_in
 from laminae.state.compatibility import Kind
 from laminae.state.home import HomeReport, TraceCheck
@@ -29,7 +29,6 @@ from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.aggregates import FloatTotal, ValueSet, groups_trace, values_trace
-from laminae.views.kernels.keyed_table import TABLE, moved_trace, table_trace, truncated_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,10 +87,9 @@ class _HomeState:
 
     def checks(self, place: str, until: int | None) -> Iterator[TraceCheck]:
         for source in self.sources:
-            if is_keyed(source):
-                keyed = source_table_state(self.catalog, source).keyed
-                others = [] if keyed.sequence is None else [truncated_trace(keyed.sequence), moved_trace(keyed)]
-                yield from self._owned(source, place, until, {TABLE: [table_trace(keyed), *others]})
+            if keeps_table(source):
+                table = source_table_state(self.catalog, self.storage, source)
+                yield from self._owned(source, place, until, {table.operator: table.traces})
         for view in self.views:
             yield from self._owned(view, place, until, self._traces(view))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, is_keyed, key_of
+from laminae.engine.changelogs import DEBEZIUM, changelog_of, event_order, keeps_table, key_of
 from laminae.engine.options import is_framed, option
 from laminae.engine.subjects import has_registry
 from laminae.errors import InvalidOption, NotAvailable
@@ -63,7 +63,7 @@ def _files(source: SourceRecord, home: str) -> SourceLog:
             advice="Give the directory whose files are the source.",
         )
     place = local_path(path, f"source {source.name}")
-    log = FilesLog(_settings(source, home, connector="files", path=place), _reader(source), is_keyed(source))
+    log = FilesLog(_settings(source, home, connector="files", path=place), _reader(source), keeps_table(source))
     return _unwrapped(source, log)
 
 
@@ -93,7 +93,7 @@ def _refuse_stamps(source: SourceRecord, kind: str) -> None:
 
 
 def _csv(source: SourceRecord) -> FileReader:
-    return CsvReader((option(source.options, "csv_delimiter") or ",").replace("\\t", "\t"), is_keyed(source))
+    return CsvReader((option(source.options, "csv_delimiter") or ",").replace("\\t", "\t"), keeps_table(source))
 
 
 def _parquet(source: SourceRecord) -> FileReader:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from laminae.catalog.model import SourceRecord
-from laminae.engine.changelogs import is_keyed
+from laminae.engine.changelogs import keeps_table
 from laminae.errors import ChangelogExpired, QueryFailed
 from laminae.spark.tables import source_changes
 from laminae.spark.types import spark_schema
@@ -67,7 +67,7 @@ def changes_schema(
 def relation_events(
     spark: SparkSession, catalog: Catalog, storage: Storage, relation: SourceRecord | ViewRecord, since: int = 0
 ) -> DataFrame:
-    if isinstance(relation, SourceRecord) and not is_keyed(relation):
+    if isinstance(relation, SourceRecord) and not keeps_table(relation):
         return _read_again(spark, catalog, storage, relation, since)
     advances = [each for each in kept_changes(catalog, relation, since) if each.files]
     if not advances:

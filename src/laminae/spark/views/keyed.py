@@ -5,7 +5,6 @@ The kernel is told the place of every record in its log: the number of its item,
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,40 +12,51 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
-from pyspark.sql.types import StructType
 
-from laminae.catalog.updates import AdvanceOwner
 from laminae.codec.event_lines import DELETE
 from laminae.engine.changelogs import DEBEZIUM, changelog_of, field_of, key_of
+from laminae.engine.epochs import Way
 from laminae.schema.column import columns_of
 from laminae.spark.change_events import BETWEEN, EVENT, IGNORED, INSERT, TRUNCATE, WITH_ROW, unavailable_columns
 from laminae.spark.contract import ERROR, PLACED, ROW
 from laminae.spark.expression import column, first_text, literal, when
-from laminae.spark.paths import literal_path
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
 from laminae.spark.views.batches import OF_SHORT_ROWS, WHATEVER, settle_batches
 from laminae.spark.views.grouping import canonical_key
-from laminae.spark.views.notes import NOTE, ChangesNote, StateNote, note_of, note_text
-from laminae.spark.views.tasks import SHARD, TIMESTAMP, Emit, note_rows, out_schema, split, with_notes
+from laminae.spark.views.notes import StateNote, note_text
+from laminae.spark.views.table_advance import advance_of, notes_in
+from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, split, with_notes
 from laminae.trace.manifest import Manifest
 from laminae.trace.spec import HASH
 from laminae.trace.store import RunStore
 from laminae.trace.values import gathered, integers
 from laminae.views.kernels import upsert
-from laminae.views.kernels.changelog import OP
-from laminae.views.kernels.keyed_table import DELETED, KEPT, MOVED, MOVES, ORDER, SEQUENCE, TABLE, KeyedTable
+from laminae.views.kernels.keyed_table import (
+    DELETED,
+    KEPT,
+    MOVED,
+    MOVES,
+    ORDER,
+    SEQUENCE,
+    TABLE,
+    KeyedTable,
+    moved_trace,
+    table_trace,
+    truncated_trace,
+)
 from laminae.views.kernels.moved import HOME, with_old_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from laminae.catalog.model import SourceRecord
     from laminae.catalog.port import Catalog
-    from laminae.spark.views.notes import Note
+    from laminae.spark.views.table_advance import Advance
     from laminae.spark.views.tree import Place
     from laminae.trace.run import Run
+    from laminae.trace.spec import TraceSpec
     from laminae.zset.wide import Int64s
 
 ITEM, OFFSET = "item", "offset"
@@ -90,9 +100,59 @@ class SourceTable:
         """The columns as Spark gives and takes them."""
         return pa.schema([field.with_nullable(True) for field in arrow_schema(spark_schema(self.schema))])
 
+    @property
+    def operator(self) -> str:
+        return TABLE
 
-def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None = None) -> SourceTable:
-    """The table of a source as of an epoch, the last one unless told."""
+    @property
+    def traces(self) -> list[TraceSpec]:
+        keyed = self.keyed
+        others = [] if keyed.sequence is None else [truncated_trace(keyed.sequence), moved_trace(keyed)]
+        return [table_trace(keyed), *others]
+
+    def ways(self, ways: Sequence[Way]) -> list[Way]:
+        """Events that are read many at once have beside them where they stand."""
+        return [way for way in ways if way is not Way.QUICK and self.has_events]
+
+    def judged(self, records: DataFrame) -> DataFrame:
+        """Decoded records, those without a whole key with an error."""
+        reasons = [when(column(ROW).field(name).is_null(), literal(NULL_KEY.format(name=name))) for name in self.key]
+        if self.has_events:
+            has_row = ~column(EVENT).field("op").is_one_of([TRUNCATE, *IGNORED])
+            reasons = [when(has_row, reason) for reason in reasons]
+        found = first_text([column(ERROR), *reasons])
+        return records.withColumn(ERROR, found.column)
+
+    def placed(self) -> list[Column]:
+        """What the table needs of decoded records beside the row."""
+        return [F.struct(ROW, ITEM, OFFSET, *([EVENT] if self.has_events else [])).alias(PLACED)]
+
+    def advance(
+        self, spark: SparkSession, records: DataFrame, place: Place, directory: str, are_short: bool
+    ) -> Advance:
+        """One job over the records of an epoch: what it asks the catalog to commit, and the changes for readers.
+
+        `are_short` as of `laminae.spark.contract.Rows`.
+        """
+        for name, value in (OF_SHORT_ROWS if are_short else WHATEVER).items():
+            spark.conf.set(name, value)
+        if not are_short:
+            settle_batches(spark, records.schema)
+        found = table_delta(self, records, place, directory)
+        notes = notes_in(found)
+        if any(isinstance(note, StateNote) and note.moved for note in notes):
+            found = table_delta(self, records, place, directory, is_spread=True)
+            notes = notes_in(found)
+        return advance_of(spark, (self.owner, self.name, self.expected), found, notes, place)
+
+    def rows(self, spark: SparkSession, home: str) -> DataFrame:
+        """The rows of the table in this state."""
+        shards = max(self.manifests, default=0) + 1
+        return spark.range(0, shards, 1, shards).mapInArrow(TableRows(self, home), spark_schema(self.shown))
+
+
+def keyed_table_of(catalog: Catalog, source: SourceRecord, until: int | None = None) -> SourceTable:
+    """The table of a source that has a key as of an epoch, the last one unless told."""
     versions, has_events = catalog.versions(source.id), changelog_of(source.options) == DEBEZIUM
     fields = tuple(
         field.with_name(f"c{node.id}").with_type(_kept_type(field.type))
@@ -110,23 +170,6 @@ def source_table_state(catalog: Catalog, source: SourceRecord, until: int | None
         expected=catalog.last_advance(source.id),
         manifests={each.shard: each.manifest for each in catalog.manifests(source.id, until)},
     )
-
-
-def judged(records: DataFrame, table: SourceTable) -> DataFrame:
-    """Decoded records, those without a whole key with an error."""
-    reasons = [when(column(ROW).field(name).is_null(), literal(NULL_KEY.format(name=name))) for name in table.key]
-    if table.has_events:
-        has_row = ~column(EVENT).field("op").is_one_of([TRUNCATE, *IGNORED])
-        reasons = [when(has_row, reason) for reason in reasons]
-    found = first_text([column(ERROR), *reasons])
-    return records.withColumn(ERROR, found.column)
-
-
-def placed(table: SourceTable | None) -> list[Column]:
-    """What the table of a source, if it has one, needs of its decoded records beside the row."""
-    if table is None:
-        return []
-    return [F.struct(ROW, ITEM, OFFSET, *([EVENT] if table.has_events else [])).alias(PLACED)]
 
 
 def table_delta(
@@ -168,58 +211,6 @@ def table_delta(
     emit = Emit(table.owner, place.home, directory, table.columns, table.key, place.time)
     stage = UpsertShard(table, place.home, emit, is_spread)
     return frame.mapInArrow(stage, spark_schema(stage.schema()))
-
-
-def advance_table(
-    spark: SparkSession, table: SourceTable, records: DataFrame, place: Place, directory: str, are_short: bool = False
-) -> tuple[tuple[AdvanceOwner, ...], DataFrame | None]:
-    """One job over the records of an epoch: what it asks the catalog to commit, and the changes for whoever reads.
-
-    These are read from the changelog that the job has written: its tasks must not run a second time for a reader.
-    `are_short` as of `laminae.spark.contract.Rows`.
-    """
-    for name, value in (OF_SHORT_ROWS if are_short else WHATEVER).items():
-        spark.conf.set(name, value)
-    if not are_short:
-        settle_batches(spark, records.schema)
-    found = table_delta(table, records, place, directory)
-    notes = _notes(found)
-    if any(isinstance(note, StateNote) and note.moved for note in notes):
-        found = table_delta(table, records, place, directory, is_spread=True)
-        notes = _notes(found)
-    kept = [note for note in notes if isinstance(note, StateNote)]
-    changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
-    if len({note.shard for note in kept}) != len(kept):
-        raise AssertionError(f"a shard of source {table.name} was computed in two tasks")
-    if not kept:
-        return (), None
-    schema = StructType([field for field in found.schema.fields if field.name != NOTE])
-    update = AdvanceOwner(
-        owner_id=table.owner,
-        name=table.name,
-        expected=table.expected,
-        manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
-        files=tuple(note.file for note in changes),
-        rows=sum(note.rows for note in changes),
-        schema=arrow_schema(schema),
-        anomalies=sum(note.anomalies for note in kept),
-        dropped=sum(note.dropped for note in kept),
-    )
-    if not changes:
-        return (update,), None
-    files = [literal_path(os.path.join(place.home, note.file)) for note in changes]
-    return (update,), spark.read.schema(schema).parquet(*files).drop(OP, TIMESTAMP)
-
-
-def _notes(found: DataFrame) -> list[Note]:
-    return [note_of(row[NOTE]) for row in found.where(F.col(NOTE).isNotNull()).select(NOTE).collect()]
-
-
-def table_rows(spark: SparkSession, table: SourceTable, home: str) -> DataFrame:
-    """The rows of the table in this state."""
-    rows = TableRows(table, home)
-    shards = max(table.manifests, default=0) + 1
-    return spark.range(0, shards, 1, shards).mapInArrow(rows, spark_schema(table.shown))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from laminae.engine.changelogs import is_keyed, is_retract
+from laminae.engine.changelogs import is_retract, keeps_table
 from laminae.engine.view_order import LIVE
 from laminae.errors import QueryFailed, ViewNotReady
 from laminae.spark.tables import source_changes, source_table
@@ -102,7 +102,7 @@ def relation_changes(
 ) -> DataFrame:
     """Rows with `_weight`: what changed of a relation after one epoch and up to another."""
     source, view = catalog.source(name), catalog.view(name)
-    if source is not None and not is_keyed(source):
+    if source is not None and not keeps_table(source):
         return source_changes(spark, catalog, storage, source, until, since)
     owner = source or view
     assert owner is not None  # a view cannot be dropped while another reads it

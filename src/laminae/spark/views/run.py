@@ -11,12 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.catalog.updates import PutSetting
 from laminae.engine.definitions import view_plan
-from laminae.engine.epochs import Way
 from laminae.engine.options import VIEW_OPTIONS, duration, option
 from laminae.engine.view_order import above, live_above
 from laminae.engine.watermarks import idle_sources, watermark_of
 from laminae.spark.views.job import NOTHING, Outcome, ViewJob, readers
-from laminae.spark.views.keyed import advance_table, judged
 from laminae.spark.views.notes import FailureNote
 from laminae.spark.views.plans import Based, BasedRelation, is_ready
 from laminae.spark.views.tree import Place, ViewState, view_state
@@ -28,16 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
+    from laminae.engine.epochs import Way
     from laminae.spark.contract import Rows
     from laminae.spark.storage import Storage
     from laminae.spark.views.future import FutureLimit
-    from laminae.spark.views.keyed import SourceTable
     from laminae.spark.views.plans import Plans
+    from laminae.spark.views.source_tables import KeptTable
     from laminae.spark.views.tree import Relations
     from laminae.spark.views.weights import Weights
     from laminae.views.operators import ViewPlan
@@ -62,7 +61,7 @@ class EpochViews:
     source: str
     states: tuple[ViewState, ...]
     place: Place | None
-    table: SourceTable | None = None
+    table: KeptTable | None = None
     weights: Weights | None = None
     future: FutureLimit | None = None
     plans: Plans | None = None
@@ -72,15 +71,10 @@ class EpochViews:
     """Rows on which an expression fails are set aside; else `run` says ExpressionFailed."""
 
     def ways(self, ways: Sequence[Way]) -> list[Way]:
-        """Those of them that tell enough of a record: where it stands, and when it came, is not in its row.
-
-        Events that are read many at once have it beside.
-        """
+        """Those of them that tell enough of a record: where it stands, and when it came, is not in its row."""
         if self.future is not None:
             return []
-        if self.table is None:
-            return list(ways)
-        return [way for way in ways if way is not Way.QUICK and self.table.has_events]
+        return list(ways) if self.table is None else self.table.ways(ways)
 
     @property
     def fits(self) -> str | None:
@@ -93,7 +87,11 @@ class EpochViews:
             records = self.future.judged(records)
         if self.weights is not None:
             return self.weights.judged(records)
-        return records if self.table is None else judged(records, self.table)
+        return records if self.table is None else self.table.judged(records)
+
+    def placed(self) -> list[Column]:
+        """What the table of the source, if it keeps one, needs of decoded records beside the row."""
+        return [] if self.table is None else self.table.placed()
 
     @property
     def reads(self) -> int:
@@ -108,7 +106,7 @@ class EpochViews:
         assert self.table is not None  # else there is nothing to run
         assert self.place is not None
         directory = self.runner.storage.new_segment(self.table.owner, "changes")
-        own, changes = advance_table(self.spark, self.table, placed, self.place, directory, are_short)
+        own, changes = self.table.advance(self.spark, placed, self.place, directory, are_short)
         if changes is None or not self.states:
             return Outcome(own)
         found = self.runner.run(self.spark, self.states, {self.source.casefold(): changes}, self.place)

@@ -31,6 +31,13 @@ OPERATIONS = (
     ("`t`", "all rows go whose last event came before it, also where it is read behind or ahead of others"),
     ("`m`, a tombstone", "nothing; they are counted"),
 )
+BAG_OPERATIONS = (
+    ("`c`, `r`", "the row of `after` comes once more"),
+    ("`u`", "the row of `before` goes once, the row of `after` comes once more"),
+    ("`d`", "the row of `before` goes once"),
+    ("`t`", "all rows go that came before it"),
+    ("`m`, a tombstone", "nothing; they are counted"),
+)
 WAYS = {
     "days": "days since 1970",
     "millis": "milliseconds since 1970",
@@ -197,16 +204,37 @@ def debezium_page() -> str:
     plain = [(_code(name), _code(sql_type(kind))) for name, kind in PLAIN.items()]
     return _page(
         "Debezium's events",
-        "A source with `changelog = 'debezium'` takes the events of a table that has a PRIMARY KEY, as JSON with or "
-        "without `schema` (`format = 'debezium-json'`) or as Avro behind a registry's frame (`format = 'avro'`). The "
-        "columns are those of `after`.",
-        "## What each event does",
+        "A source with `changelog = 'debezium'` takes the events of a table, as JSON with or without `schema` "
+        "(`format = 'debezium-json'`) or as Avro behind a registry's frame (`format = 'avro'`). The columns are those "
+        "of `after`.",
+        "## Tables with a PRIMARY KEY",
         _table(("op", "what is done"), OPERATIONS),
         "The old row is always the one that is kept here. Events are ordered by `source.lsn`, or by what `sequence_by` "
         "names; one that is not newer than the last of its key is dropped and counted. A value that PostgreSQL stores "
         "apart and did not send (`__debezium_unavailable_value`, also in an array, as its bytes, or as the key of a "
         "map) is that of the row before; of a row whose key changed, that of the row under the old key. In files and "
         "pushed rows, which have no header that tells of it, both events of such a change must be of one epoch.",
+        "## Tables without a key",
+        "Without PRIMARY KEY a source keeps a bag of rows, in which equal ones count. The table upstream needs "
+        "`REPLICA IDENTITY FULL`: the row that goes is known by its values alone.",
+        _table(("op", "what is done"), BAG_OPERATIONS),
+        "Both rows of an event are taken, or the message is a dead letter: where either cannot be decoded, where "
+        "`before` is missing in a `u` or `d`, or has no value at all in any column (so a row of nothing but NULLs can "
+        "come, and not go). A value that was not sent is that of `before`; where that does not have it either, the "
+        "message is a dead letter. Columns may be NOT NULL. A row that goes and is not there takes nothing; it is "
+        "counted in `laminar_catalog.anomalies` until it comes. So it is with the events of a table that has a key "
+        "upstream and the default identity, whose `d` has nothing but the key.",
+        "Delivery is at least once: an event that the connector sends again after a crash counts again, as nothing "
+        "tells it from another one alike; only what comes again together with the truncation behind it leaves the "
+        "same. A truncation is exact for one partition, for files and for pushed rows: there the place in the log "
+        "says what came before it. Over several partitions `source.lsn`, or what `sequence_by` names, does; a `t` "
+        "that comes in a later epoch than events of other partitions which follow it is a dead letter, as the rows it "
+        "leaves are not known any more. Give the topic of such a table one partition "
+        "(`topic.creation.default.partitions`).",
+        "A new column has in the rows that are there the default that the source knows (NULL without one), and "
+        "upstream the default of the table: where they differ, a row that changes later is not found again. A schema "
+        "brings the default along; without one, say it first: `ALTER SOURCE ... ADD COLUMN ... DEFAULT`. With any "
+        "change of its columns all rows of a bag are read and written once, in the next epoch.",
         "## Types that a schema tells",
         "In JSON with `schema`, and in Avro by `connect.name`, the name of a semantic type says what a value is:",
         _table(("semantic type", "column", "how a value is written"), named),

@@ -40,7 +40,7 @@ ROUNDS = 3
 PARTITIONS = 2
 RECORDS, RECORDS_PER_EPOCH = 1_250_000, 250_000
 SMALL_RECORDS, SMALL_EPOCHS, WARM, EVERY = 1_000, 58, 10, 8
-EVENTS, EVENTS_PER_EPOCH, KEYS = 2_000_000, 250_000, 100_000
+EVENTS, EVENTS_PER_EPOCH, KEYS = 3_000_000, 500_000, 100_000
 EVENTS_PER_SECOND = 150_000
 INTERLEAVED = 5
 FIELDS = {
@@ -191,7 +191,7 @@ class _Bench:
         spent = statistics.median(ours[1:]) / measured * 1000
         speeds = [measured / statistics.median(times[1:]) * 1000 for times in (ours, native)]
         how = (
-            f"2M events of orders, {KEYS:,} keys: {speeds[0]:,.0f} events/s; Spark's own aggregation of before and "
+            f"3M events of orders in epochs of 500,000, {KEYS:,} keys: {speeds[0]:,.0f} events/s; Spark's own aggregation of before and "
             f"after, without a table of the orders: {speeds[1]:,.0f}"
         )
         name = "Debezium JSON from Kafka, COUNT and SUM"

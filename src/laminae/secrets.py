@@ -18,11 +18,11 @@ SECRET_NAME = re.compile(
 REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
 
 # Inside a value: credentials of an address, parameters and properties, an authorization header, a PEM block.
-# The one group that matched is what must not be shown.
+# The one group that matched is what must not be shown. A word is read once: `+` behind a repetition gives nothing back.
 SECRET_VALUE = re.compile(
     r"""://[^\s@/:'"]*:(?!\$\{)(?P<url>[^\s@'"]+)@
-      | \b\w*(?:passw|passphrase|pwd|secret|token|api_?key|accesskey|accountkey|\bsig)\w*\s*=\s*
-        (?!\s*["']?\$\{)(?P<parameter>"[^"]+"|'[^']+'|[^\s"'&;,)]+)
+      | \b(?=\w*?(?:passw|passphrase|pwd|secret|token|api_?key|accesskey|accountkey|\bsig))\w++\s*+=\s*+
+        (?!["']?\$\{)(?P<parameter>"[^"]+"|'[^']+'|[^\s"'&;,)]+)
       | \b(?:bearer|basic)\s+(?P<header>[\w+/=.~-]{6,})
       | (?P<pem>-----BEGIN[^'"]*)""",
     re.IGNORECASE | re.VERBOSE,

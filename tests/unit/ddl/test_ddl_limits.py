@@ -52,7 +52,7 @@ def test_ten_thousand_columns_are_read() -> None:
     [
         "SELECT " + "emit a " * 30_000 + ")",
         "SELECT " + "(" * 100_000,
-        "CREATE SOURCE s WITH (" + "token" * 30_000,
+        "CREATE SOURCE s WITH (" + "token" * 120_000,
         "CREATE SOURCE s WITH (" + "a/*" * 50_000,
         "CREATE SOURCE s WITH (" + "a--" * 50_000,
         "CREATE SOURCE s WITH (" + "token=x y " * 20_000,

@@ -191,8 +191,8 @@ class _Bench:
         spent = statistics.median(ours[1:]) / measured * 1000
         speeds = [measured / statistics.median(times[1:]) * 1000 for times in (ours, native)]
         how = (
-            f"3M events of orders in epochs of 500,000, {KEYS:,} keys: {speeds[0]:,.0f} events/s; Spark's own aggregation of before and "
-            f"after, without a table of the orders: {speeds[1]:,.0f}"
+            f"3M events of orders in epochs of 500,000, {KEYS:,} keys: {speeds[0]:,.0f} events/s; Spark's own "
+            f"aggregation of before and after, without a table of the orders: {speeds[1]:,.0f}"
         )
         name = "Debezium JSON from Kafka, COUNT and SUM"
         return Figure(name, spent, 1e6 / EVENTS_PER_SECOND, "us an event", how)

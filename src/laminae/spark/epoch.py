@@ -253,6 +253,9 @@ class EpochRunner:
 
     def replay(self, spark: SparkSession, source_name: str) -> Replayed:
         """Put every waiting dead letter of a source through again, in one epoch of its own: all or none."""
+        # The session that is given is the user's.
+        spark = beside(spark)
+        settle_epochs(spark)
         source = self.engine.source(source_name)
         with self.between_epochs(source.id):
             dead = self.catalog.dead_letter_epochs(source.id)

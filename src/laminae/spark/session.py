@@ -80,9 +80,11 @@ def by_socket_file() -> dict[str, str]:
 def settle_epochs(session: SparkSession) -> None:
     """Settings of every session that plans epochs.
 
-    Spark would take away the read below a filter that lets nothing through, and with it dead letters and counts.
+    Spark would take away the read below a filter that lets nothing through, and with it dead letters and counts. And
+    what it infers about values takes time and memory exponential in the columns that a projection both names and tests.
     """
     session.conf.set("spark.sql.optimizer.excludedRules", PRUNING)
+    session.conf.set("spark.sql.constraintPropagation.enabled", "false")
 
 
 def beside(session: SparkSession) -> SparkSession:

@@ -126,6 +126,19 @@ def test_long_events_are_read_many_at_once_too(db, things, monkeypatch):
     assert read(message("d", 13, before={"id": 2, "name": long})) == [(1, "a"), (3, "c")]
 
 
+@pytest.mark.parametrize("head", [{}, {"odd": 1}], ids=["many at once", "one by one"])
+def test_a_table_of_many_texts_is_planned_as_any(db, things, head):
+    # What Spark infers about values was exponential in their number: of 20 an epoch did not end within minutes.
+    names = [f"t{number}" for number in range(40)]
+    read = things(", ".join(["id INT NOT NULL", *(f"{name} STRING" for name in names)]))
+    row = {"id": 1, **{name: name for name in names}}
+    whole = {**head, **json.loads(message("c", 10, row))}
+    (found,) = read(compact(whole), message("u", 11, row | {"t39": UNAVAILABLE, "t0": "new"}))
+    assert found == (1, "new", *names[1:])
+    read(message("c", 12, {"id": None}))
+    assert db.replay_dead_letters("things").refused == 1
+
+
 def test_pushed_events_are_read_like_any(db):
     db.sql("CREATE SOURCE things (id INT NOT NULL, name STRING, PRIMARY KEY (id)) WITH (changelog = 'debezium')")
     db.insert("things", [envelope("c", 10, {"id": 1, "name": "a"}), envelope("u", 11, {"id": 1, "name": "b"})])

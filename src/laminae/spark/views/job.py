@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 # What the plans of views rest on, whatever the session of the user says.
 _OWN = {
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
     **WHATEVER,
 }
 

@@ -47,7 +47,7 @@ DEBEZIUM_JSON = "debezium-json"
 EVENT_FORMATS = ("json", DEBEZIUM_JSON, "avro")
 EVENT_ORDER = "source.lsn"
 # What a changelog has beside the columns of the rows.
-OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch")
+OWN_NAMES = ("_op", "_weight", "_timestamp", "_note", "_epoch", "_placed")
 DELTA_NAMES = ("_weight", "_note")
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import laminae as lm
-from laminae.engine.changelogs import DEBEZIUM, changelog_of, check_changelog
+from laminae.engine.changelogs import DEBEZIUM, OWN_NAMES, changelog_of, check_changelog
 from laminae.errors import DependentsExist, InvalidOption, InvalidSchema
 from tests.support.build import col
 
@@ -36,6 +36,13 @@ SCHEMA = pa.schema([KEY, NAME, GONE, WEIGHT])
 )
 def test_changelogs_that_the_columns_can_give(options, key):
     check_changelog("s", SCHEMA, tuple(options.items()), key)
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+@pytest.mark.parametrize("kind", ["upsert", "debezium"])
+def test_a_table_has_columns_of_its_own(name, kind):
+    with pytest.raises(InvalidSchema, match="a column of its own by this name"):
+        check_changelog("s", pa.schema([*SCHEMA, col(name, "string", id=5)]), (("changelog", kind),), (1,))
 
 
 @pytest.mark.parametrize(

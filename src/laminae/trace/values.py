@@ -117,7 +117,23 @@ def _code_levels(column: pa.Array) -> list[Int64s]:
         encoded = column.dictionary_encode().indices
         return [integers(encoded.cast(pa.int64()).fill_null(-1))]
     valid = _valid(column)
-    return [valid.astype(np.int64), *(np.where(valid, level, 0) for level in levels(column))]
+    if pa.types.is_struct(column.type):
+        found = [codes(column.flatten(), len(column))]
+    elif pa.types.is_nested(column.type):
+        found = [_list_codes(column)]
+    else:
+        found = levels(column)
+    return [valid.astype(np.int64), *(np.where(valid, level, 0) for level in found)]
+
+
+def _list_codes(column: pa.Array) -> Int64s:
+    """The codes of a row's entries, side by side, are bytes that tell it from others."""
+    entries = entries_of(column)
+    parts = codes(entries.children, entries.count).astype(np.int64)
+    places = entries.offsets.astype(np.int64) * parts.itemsize
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(parts)]
+    texts = pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+    return integers(texts.dictionary_encode().indices.cast(pa.int64()))
 
 
 def _same_lists(left: pa.Array, right: pa.Array) -> Bools:

@@ -315,6 +315,30 @@ def test_rows_of_any_type_are_found_again(db, things):
     assert (sum(told_of(db, "anomalies")), reasons(db)) == (0, [])
 
 
+def test_nested_values_are_known_by_all_of_themselves(db, things, spark):
+    """To the microsecond, whatever time zone a session has, and maps in whatever order their entries come."""
+    read = things("seen ARRAY<TIMESTAMP>, at STRUCT<x: TIMESTAMP_NTZ, of: MAP<STRING, ARRAY<INT>>>")
+
+    def row(micros: int, *names: str) -> dict:
+        entries = {name: [len(name), None] for name in names}
+        return {"seen": [1700000000000000 + micros], "at": {"x": micros, "of": entries}}
+
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        sent = [row(0, "a", "bb"), row(1, "a", "bb"), row(1, "bb", "a"), row(1, "a")]
+        assert len(read(*(message("c", 10 + n, each) for n, each in enumerate(sent)))) == 4
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        assert len(read(message("c", 20, row(2, "a")), message("d", 21, before=row(1, "bb", "a")))) == 4
+        assert len(read(message("d", 22, before=row(0, "bb", "a")), message("d", 23, before=row(1, "a", "bb")))) == 2
+        db.sql("ALTER SOURCE things ADD COLUMN n INT")
+        gone = [{**row(micros, "a"), "n": None} for micros in (1, 2)]
+        assert read(*(message("d", 30 + n, before=each) for n, each in enumerate(gone))) == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert (sum(told_of(db, "anomalies")), reasons(db)) == (0, [])
+
+
 def test_random_changes_leave_the_rows_of_the_table(db, things):
     """Equal rows, NULLs, updates and truncations, with epochs cut anywhere; a view beside."""
     dice, read = random.Random(20261117), things()

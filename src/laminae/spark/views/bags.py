@@ -22,19 +22,17 @@ from laminae.spark.expression import (
     FALSE,
     Expression,
     any_of,
-    call,
     cases,
     column,
     first_text,
     literal,
-    options_map,
     struct,
     when,
 )
 from laminae.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
 from laminae.spark.views.batches import WHATEVER, settle_batches
-from laminae.spark.views.grouping import canonical_key
 from laminae.spark.views.notes import StateNote, note_text
+from laminae.spark.views.row_hash import has_map, row_hash, with_sorted_maps
 from laminae.spark.views.table_advance import advance_of, notes_in
 from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, split, with_notes
 from laminae.trace.manifest import Manifest
@@ -77,7 +75,6 @@ REASONS = {
     "late": "this TRUNCATE came behind events of other partitions that follow it: without a PRIMARY KEY it is known "
     "no more which rows it leaves. Give the topic one partition",
 }
-WHOLE_TEXT = options_map({"ignoreNullFields": "false"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,19 +254,11 @@ class SourceBag:
         return self._sharded(rows, place).unionByName(word, allowMissingColumns=True)
 
     def _sharded(self, rows: DataFrame, place: Place) -> DataFrame:
-        hashed = rows.selectExpr("*", f"{self._hash()} AS {HASH}")
-        shard = F.expr(f"coalesce({SHARD}, CAST(pmod({HASH}, {place.shards}) AS INT))")
-        return hashed.withColumn(SHARD, shard)
-
-    def _hash(self) -> str:
-        """Of the whole row. Spark's own leaves NULLs out, so it is told first where they are."""
         types = dict(zip((stored for _, stored in self.columns), self._types.values(), strict=True))
-        nulls = call("concat", *(when(column(name).is_null(), literal("0"), literal("1")) for name in types))
-        values = [
-            call("to_json", column(name), WHOLE_TEXT).sql if _is_nested(kind) else canonical_key(name, kind)
-            for name, kind in types.items()
-        ]
-        return f"xxhash64({', '.join([nulls.sql, *values])})"
+        maps = {name: with_sorted_maps(column(name), kind) for name, kind in types.items() if has_map(kind)}
+        sorted_rows = rows.withColumns({name: value.column for name, value in maps.items()})
+        shard = F.expr(f"coalesce({SHARD}, CAST(pmod({HASH}, {place.shards}) AS INT))")
+        return sorted_rows.withColumn(HASH, row_hash(types).column).withColumn(SHARD, shard)
 
 
 def source_bag(catalog: Catalog, source: SourceRecord, home: str, until: int | None = None) -> SourceBag:
@@ -361,10 +350,6 @@ class BagRows:
 
 def _of_kind(data: pa.Table, kind: str) -> pa.Table:
     return data.filter(pc.equal(data.column(KIND), kind))
-
-
-def _is_nested(kind: spark_types.DataType) -> bool:
-    return isinstance(kind, spark_types.ArrayType | spark_types.MapType | spark_types.StructType)
 
 
 def _kept_type(kind: pa.DataType) -> pa.DataType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -114,6 +115,41 @@ def test_rows_are_read_under_the_columns_of_now_and_kept_under_them_from_the_nex
     run.manifest = step.manifest
     assert is_settled(wider, run.manifest)
     assert run.rows(wider) == {("a", 7): 2, ("b", 7): -1}
+
+
+NESTED = pa.struct([("at", pa.list_(pa.timestamp("us"))), ("of", pa.map_(pa.string(), pa.float64()))])
+MOMENT = datetime(2026, 11, 17)
+NESTED_VALUES = [
+    None,
+    {"at": None, "of": None},
+    {"at": [], "of": []},
+    {"at": [None], "of": [("a", None)]},
+    {"at": [MOMENT], "of": [("a", 0.0)]},
+    {"at": [MOMENT + timedelta(microseconds=1)], "of": [("a", 0.0)]},
+    {"at": [MOMENT, None], "of": [("a", 0.0)]},
+    {"at": [MOMENT], "of": [("a", 0.0), ("b", 1.0)]},
+    {"at": [MOMENT], "of": [("a", float("nan"))]},
+]
+
+
+def test_nested_values_with_one_hash_are_told_apart(store):
+    bag = Bag((pa.field("c1", NESTED),))
+
+    def stepped(manifest, values, weight):
+        rows = [{"_hash": 7, "c1": value, "_weight": weight} for value in values]
+        schema = pa.schema([("_hash", pa.int64()), ("c1", NESTED), ("_weight", pa.int64())])
+        return kernel.step(bag, pa.Table.from_pylist(rows, schema), manifest, store)
+
+    step = stepped(Manifest(), [*NESTED_VALUES, *NESTED_VALUES], 1)
+    assert step.changes.column("_weight").to_pylist() == [2] * len(NESTED_VALUES)
+    for value in NESTED_VALUES:
+        step = stepped(step.manifest, [value], -1)
+        assert repr(step.changes.column("c1").to_pylist()) == repr([value])
+    zero = {"at": [MOMENT], "of": [("a", -0.0)]}
+    step = stepped(step.manifest, [*NESTED_VALUES, zero], -1)
+    assert step.counts.anomalies == 1
+    kept = [batch.column("_weight").to_pylist() for batch in kernel.rows(bag, step.manifest, store)]
+    assert sum(map(sum, kept)) == -1
 
 
 ROWS, CUT = Place("p", 3, 10, 100), Place("p", 2, 5, 50)

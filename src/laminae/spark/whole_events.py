@@ -13,14 +13,13 @@ from laminae.spark.change_events import EVENT, IN_BEFORE, OLD, REASONS
 from laminae.spark.contract import ERROR, RAW_COLUMNS, ROW, UNKNOWN, VERSION, Decoded
 from laminae.spark.envelopes import BESIDE, MESSAGE, NO_VERSION, OLD_TEXT, REFUSED, STAMP, UNTOLD
 from laminae.spark.expression import (
-    FALSE,
     NULL_TEXT,
+    TRUE,
     Expression,
     call,
     column,
     each,
     first_text,
-    joined,
     literal,
     options_map,
     when,
@@ -52,7 +51,7 @@ def whole_records(opened: DataFrame, table: DecoderTable) -> Decoded:
         "version": column(STAMP),
         ROW: when(has_new, column(NEW[ROW])),
         OLD: when(has_old, column(ROW)),
-        ERROR: _error(table, has_new, has_old),
+        ERROR: _error(has_new, has_old),
         UNKNOWN: column(NEW[UNKNOWN]) | column(UNKNOWN) | column(UNTOLD),
         VERSION: when(has_new, column(NEW[VERSION]), column(VERSION)),
     }
@@ -61,17 +60,14 @@ def whole_records(opened: DataFrame, table: DecoderTable) -> Decoded:
     return Decoded(records, lambda current: wanted_by(suspects[0].unionAll(suspects[1]), table, current))
 
 
-def _error(table: DecoderTable, has_new: Expression, has_old: Expression) -> Expression:
+def _error(has_new: Expression, has_old: Expression) -> Expression:
     """Of a row that is not there the decoders say nothing that matters."""
     old = call("concat", literal(IN_BEFORE), column(ERROR))
-    return first_text(
-        [column(REFUSED), when(has_new, column(NEW[ERROR])), when(has_old, old), when(has_old, _blank(table))]
-    )
+    return first_text([column(REFUSED), when(has_new, column(NEW[ERROR])), when(has_old, old), when(has_old, _blank())])
 
 
-def _blank(table: DecoderTable) -> Expression:
-    """Whether the row has no value at all, also in columns that nobody declared: no identity was written down."""
-    nothing = joined("and", [column(ROW).field(name).is_null() for name in table.current.names], FALSE)
+def _blank() -> Expression:
+    """Whether the text has no value at all, also in columns that nobody declared: no identity was written down."""
     values = call("from_json", column(OLD_TEXT), literal("MAP<STRING, STRING>"), options_map(OPTIONS))
     found = each("exists", call("map_values", values), lambda value: value.is_there())
-    return when(nothing & ~call("coalesce", found, FALSE), literal(REASONS["blank"]), NULL_TEXT)
+    return when(~call("coalesce", found, TRUE), literal(REASONS["blank"]), NULL_TEXT)

@@ -113,6 +113,18 @@ def test_event_without_a_whole_row_before_it_is_a_dead_letter(db, things):
     assert sum("before has no value at all" in reason for reason in found) == 1
 
 
+def test_default_of_a_column_is_no_value_of_the_row_before(db, things):
+    read = things("n INT, size INT DEFAULT 5")
+    assert read(
+        message("c", 10, {"n": None}),
+        message("d", 11, before={"n": None}),
+        odd("d", 12, before={}),
+        message("d", 13, before={"n": None, "size": None}),
+    ) == [(None, 5)]
+    assert ["before has no value at all" in reason for reason in reasons(db)] == [True, True, True]
+    assert read(message("d", 14, before={"n": None, "size": 5})) == []
+
+
 def test_column_that_nobody_declared_says_that_the_row_before_is_whole(db, things):
     read = things("note STRING")
     assert read(message("c", 10, {"n": 1, "note": None}), message("c", 11, ONE)) == [("one",), (None,)]

@@ -50,6 +50,7 @@ REASONS = {
     "after": "after is missing, which is the row",
     "before": "before is missing, which has the key of the row that goes",
     "sequence": "{name} is missing, which orders events",
+    "range": "{name}, which orders events, is not within -2^62 and 2^62",
     "json": "the message is not one JSON document, or has a key twice in one object",
     "head": "the schema that it brings along was not taken up",
     "old": "before is missing, and a source without a PRIMARY KEY knows rows by their values alone: the table upstream "
@@ -63,8 +64,7 @@ def event_of(op: Expression, sequence: Expression) -> Expression:
 
     The first change behind a snapshot may have the very place that all rows of the snapshot have.
     """
-    place = call("try_add", call("try_multiply", sequence, literal(2)), when(_is(op, SNAPSHOT), literal(0), literal(1)))
-    return struct([("op", op), ("sequence", place), ("moves", call("coalesce", column(MOVES), FALSE))])
+    return struct([("op", op), ("sequence", _place(op, sequence)), ("moves", call("coalesce", column(MOVES), FALSE))])
 
 
 def event_reason(op: Expression, has_row: Expression, sequence: Expression, name: str) -> Expression:
@@ -97,8 +97,14 @@ def _reason(
             (~op.is_one_of(known), call("concat", literal(REASONS["op"]), op)),
             *missing,
             (~op.is_one_of(IGNORED) & sequence.is_null(), literal(REASONS["sequence"].format(name=name))),
+            (~op.is_one_of(IGNORED) & _place(op, sequence).is_null(), literal(REASONS["range"].format(name=name))),
         ]
     )
+
+
+def _place(op: Expression, sequence: Expression) -> Expression:
+    """NULL where it is no BIGINT."""
+    return call("try_add", call("try_multiply", sequence, literal(2)), when(_is(op, SNAPSHOT), literal(0), literal(1)))
 
 
 def unavailable_columns(columns: Sequence[tuple[Expression, spark.DataType]]) -> Expression:

@@ -195,6 +195,15 @@ def test_truncation_takes_what_stands_before_it_in_the_log(db, things):
     assert reasons(db) == []
 
 
+def test_number_too_large_to_order_events_is_a_dead_letter(db, things):
+    read = things()
+    read(message("c", 10, ONE), message("c", 11, TWO))
+    large = [message("t", 1 << 62), odd("d", 1 << 62, before=ONE), message("c", 1 << 62, ONE)]
+    assert read(*large, message("d", (1 << 62) - 1, before=ONE)) == [(2, "two")]
+    assert set(reasons(db)) == {"source.lsn, which orders events, is not within -2^62 and 2^62"}
+    assert len(reasons(db)) == 3
+
+
 def test_events_that_are_sent_again_count_again(db, things):
     """As the guide says: without a key nothing tells a second insert from the first one sent twice."""
     read = things()

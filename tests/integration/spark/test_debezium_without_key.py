@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from datetime import date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,9 @@ import pytest
 from laminae.codec.sent_values import UNAVAILABLE
 from laminae.errors import InvalidOption
 from laminae.state import check_home
+from laminae.state.compatibility import Kind
+from laminae.trace.manifest import Manifest
+from laminae.views.kernels.bag import BAG
 from tests.support.debezium_events import connect_field, envelope, message, told
 from tests.support.debezium_fixtures import case
 
@@ -392,6 +396,20 @@ def test_pushed_events_are_read_like_any(db):
     db.insert("things", [envelope("c", 10, ONE), envelope("u", 11, UNO, ONE), envelope("c", 12, ONE)])
     db.run()
     assert rows(db) == [(1, "one"), (1, "uno")]
+
+
+def test_lost_file_of_rows_with_older_columns_is_found(db, things, spark):
+    read = things()
+    read(message("c", 10, ONE))
+    db.savepoint("before")
+    db.sql("ALTER SOURCE things ADD COLUMN size INT DEFAULT 5")
+    for kept in db._catalog.manifests(db._engine.source("things").id):
+        for name, runs in Manifest.from_json(kept.manifest).traces:
+            for run in runs if name.startswith(BAG) else ():
+                (Path(db.home) / run.path).unlink()
+    found = check_home(db.home, spark=spark)
+    assert not found.is_compatible
+    assert {check.place for check in found.traces if check.kind is Kind.INCOMPATIBLE} == {"now", "before"}
 
 
 def test_bag_goes_back_to_a_savepoint_and_leaves_nothing_behind(db, things, spark):

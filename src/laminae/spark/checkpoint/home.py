@@ -20,7 +20,7 @@ from laminae.spark.types import spark_schema
 from laminae.spark.views.notes import NOTE
 from laminae.spark.views.reading import relations_of
 from laminae.spark.views.run import SHARDS, ViewRunner, with_weight
-from laminae.spark.views.source_tables import source_table_state
+from laminae.spark.views.source_tables import source_table_traces
 from laminae.spark.views.tree import Deltas, Place, aggregate_in
 from laminae.state.compatibility import Kind
 from laminae.state.home import HomeReport, TraceCheck
@@ -88,8 +88,7 @@ class _HomeState:
     def checks(self, place: str, until: int | None) -> Iterator[TraceCheck]:
         for source in self.sources:
             if keeps_table(source):
-                table = source_table_state(self.catalog, self.storage, source)
-                yield from self._owned(source, place, until, {table.operator: table.traces})
+                yield from self._owned(source, place, until, source_table_traces(self.catalog, source, until))
         for view in self.views:
             yield from self._owned(view, place, until, self._traces(view))
 

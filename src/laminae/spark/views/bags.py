@@ -39,7 +39,7 @@ from laminae.trace.manifest import Manifest
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.trace.store import RunStore
 from laminae.views.kernels import bag as bags
-from laminae.views.kernels.bag import BAG, BASE, SHOWN, Bag, bag_trace, is_settled
+from laminae.views.kernels.bag import BAG, BASE, SHOWN, Bag, is_settled, kept_traces
 from laminae.views.kernels.truncated_bag import (
     ITEM,
     LANE,
@@ -106,14 +106,6 @@ class SourceBag:
     def shown(self) -> pa.Schema:
         """The columns as Spark gives and takes them."""
         return pa.schema([field.with_nullable(True) for field in arrow_schema(spark_schema(self.schema))])
-
-    @property
-    def operator(self) -> str:
-        return BAG
-
-    @property
-    def traces(self) -> list[TraceSpec]:
-        return [bag_trace(self.bag), heard_trace()]
 
     def ways(self, ways: Sequence[Way]) -> list[Way]:
         """Events with both their rows are read one by one."""
@@ -263,22 +255,24 @@ class SourceBag:
 
 def source_bag(catalog: Catalog, source: SourceRecord, home: str, until: int | None = None) -> SourceBag:
     """The table of a source without a key as of an epoch, the last one unless told."""
-    fields = tuple(
-        field.with_name(f"c{node.id}").with_type(_kept_type(field.type))
-        for field, node in zip(source.schema, columns_of(source.schema), strict=True)
-    )
     manifests = {each.shard: each.manifest for each in catalog.manifests(source.id, until)}
     store = RunStore.at(home)
     return SourceBag(
         owner=source.id,
         name=source.name,
         schema=source.schema,
-        fields=fields,
+        fields=_fields(source),
         has_lanes=option(source.options, "connector") == "kafka",
         expected=catalog.last_advance(source.id),
         manifests=manifests,
         lanes=lanes_of((Manifest.from_json(text), store) for text in manifests.values()),
     )
+
+
+def source_bag_traces(catalog: Catalog, source: SourceRecord, until: int | None = None) -> list[TraceSpec]:
+    """What its state as of an epoch consists of. No file is read."""
+    manifests = [Manifest.from_json(each.manifest) for each in catalog.manifests(source.id, until)]
+    return [*kept_traces(Bag(_fields(source)), manifests), heard_trace()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -350,6 +344,11 @@ class BagRows:
 
 def _of_kind(data: pa.Table, kind: str) -> pa.Table:
     return data.filter(pc.equal(data.column(KIND), kind))
+
+
+def _fields(source: SourceRecord) -> tuple[pa.Field, ...]:
+    named = zip(source.schema, columns_of(source.schema), strict=True)
+    return tuple(field.with_name(f"c{node.id}").with_type(_kept_type(field.type)) for field, node in named)
 
 
 def _kept_type(kind: pa.DataType) -> pa.DataType:

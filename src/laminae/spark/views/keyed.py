@@ -101,10 +101,6 @@ class SourceTable:
         return pa.schema([field.with_nullable(True) for field in arrow_schema(spark_schema(self.schema))])
 
     @property
-    def operator(self) -> str:
-        return TABLE
-
-    @property
     def traces(self) -> list[TraceSpec]:
         keyed = self.keyed
         others = [] if keyed.sequence is None else [truncated_trace(keyed.sequence), moved_trace(keyed)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from laminae.engine.changelogs import keeps_bag
-from laminae.spark.views.bags import source_bag
+from laminae.spark.views.bags import source_bag, source_bag_traces
 from laminae.spark.views.keyed import keyed_table_of
+from laminae.views.kernels.bag import BAG
+from laminae.views.kernels.keyed_table import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,16 +29,6 @@ class KeptTable(Protocol):
 
     @property
     def owner(self) -> int: ...
-
-    @property
-    def operator(self) -> str:
-        """What its state is called."""
-        ...
-
-    @property
-    def traces(self) -> list[TraceSpec]:
-        """What its state consists of."""
-        ...
 
     def ways(self, ways: Sequence[Way]) -> list[Way]:
         """Those of them that tell enough of a record."""
@@ -69,3 +61,10 @@ def source_table_state(catalog: Catalog, storage: Storage, source: SourceRecord,
     if keeps_bag(source):
         return source_bag(catalog, source, str(storage.home), until)
     return keyed_table_of(catalog, source, until)
+
+
+def source_table_traces(catalog: Catalog, source: SourceRecord, until: int | None = None) -> dict[str, list[TraceSpec]]:
+    """What the state of that table is called, and what it consists of."""
+    if keeps_bag(source):
+        return {BAG: source_bag_traces(catalog, source, until)}
+    return {TABLE: keyed_table_of(catalog, source, until).traces}

@@ -24,7 +24,7 @@ from laminae.views.kernels.changelog import OPERATIONS, changes_schema
 from laminae.views.kernels.step import Counts, Step, state_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from laminae.trace.manifest import Manifest
     from laminae.trace.store import RunStore
@@ -49,6 +49,13 @@ def bag_trace(bag: Bag) -> TraceSpec:
     spec = TraceSpec.sum(BAG, bag.columns, ())
     shape = hashlib.blake2b(bytes(spec.schema.serialize()), digest_size=8).hexdigest()
     return replace(spec, name=f"{BAG} {shape}")
+
+
+def kept_traces(bag: Bag, manifests: Iterable[Manifest]) -> list[TraceSpec]:
+    """The trace of the columns of now, and those of older ones that are kept, as `rows` reads them."""
+    trace, late = bag_trace(bag), _late_trace(bag)
+    names = {name for manifest in manifests for name, _ in manifest.traces if _is_bag(name)}
+    return [trace, *(replace(late, name=name) for name in sorted(names - {trace.name}))]
 
 
 def is_settled(bag: Bag, manifest: Manifest) -> bool:
@@ -96,7 +103,7 @@ def step(
 
 def rows(bag: Bag, manifest: Manifest, store: RunStore) -> Iterator[pa.RecordBatch]:
     """Every row with `_weight`, also below zero, under the columns of now: in batches, and a row perhaps in several."""
-    trace = replace(bag_trace(bag), late=bag_trace(bag).keys)
+    trace = _late_trace(bag)
     for name, runs in manifest.traces:
         if _is_bag(name):
             for batch in scan(trace, [store.open(run) for run in runs]):
@@ -163,6 +170,11 @@ def _without_rows(manifest: Manifest) -> Manifest:
         if _is_bag(name):
             manifest = manifest.with_runs(name, ())
     return manifest
+
+
+def _late_trace(bag: Bag) -> TraceSpec:
+    trace = bag_trace(bag)
+    return replace(trace, late=trace.keys)
 
 
 def _is_bag(name: str) -> bool:

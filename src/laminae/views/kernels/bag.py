@@ -79,9 +79,9 @@ def step(
     came = found.sums(WEIGHT)
     if base is None:
         was = weights(trace, [store.open(run) for run in kept], found.rows)
-        shown = np.maximum(was, 0)
+        shown, lacked = np.maximum(was, 0), (was < 0).astype(np.int64)
     else:
-        was, shown = found.sums(BASE), found.sums(SHOWN)
+        was, shown, lacked = found.sums(BASE), found.sums(SHOWN), found.negatives(BASE)
     now = came if is_cut else was + came
     added = came if base is None else now
     state = pa.RecordBatch.from_arrays(
@@ -91,11 +91,12 @@ def step(
         manifest, kept = _without_rows(manifest), ()
     manifest = manifest.with_runs(trace.name, append(store, trace, kept, state))
     changes = _changes(bag, found.rows, np.maximum(now, 0) - shown)
+    lacks = (now < 0).astype(np.int64) - lacked
     counts = Counts(
         rows_in=delta.num_rows,
         rows_out=changes.num_rows,
-        anomalies=int(np.count_nonzero((now < 0) & (was >= 0))),
-        recovered=int(np.count_nonzero((now >= 0) & (was < 0))),
+        anomalies=int(np.maximum(lacks, 0).sum()),
+        recovered=int(np.maximum(-lacks, 0).sum()),
         state_rows=state_rows(manifest),
     )
     return Step(changes, manifest, counts)
@@ -151,8 +152,18 @@ class _Gathered:
         return cls(table, Wanted(hashes, keys).take(found.firsts), found.members())
 
     def sums(self, name: str) -> Int64s:
+        return self._added(self._numbers(name))
+
+    def negatives(self, name: str) -> Int64s:
+        """How many are below zero: rows that differed in a column that went were counted one by one."""
+        return self._added(self._numbers(name) < 0)
+
+    def _numbers(self, name: str) -> Int64s:
+        return integers(gathered(self.table.column(name), pa.int64()))
+
+    def _added(self, numbers: np.ndarray) -> Int64s:
         found = np.zeros(len(self.rows), dtype=np.int64)
-        np.add.at(found, self.members, integers(gathered(self.table.column(name), pa.int64())))
+        np.add.at(found, self.members, numbers)
         return found
 
 

@@ -117,6 +117,22 @@ def test_rows_are_read_under_the_columns_of_now_and_kept_under_them_from_the_nex
     assert run.rows(wider) == {("a", 7): 2, ("b", 7): -1}
 
 
+def test_rows_that_are_missing_stay_counted_when_a_column_goes(store):
+    run = Running(store)
+    run((("a", 1), -1), (("a", 2), -1), (("b", 1), -1), (("b", 2), 1), (("c", 1), 1), (("d", 1), -1))
+    assert run.last.counts.anomalies == 4
+    narrow = Bag((NAME,))
+    base = [
+        {"_hash": spread_hash((row["c1"],)), "c1": row["c1"], BASE: row["_weight"], SHOWN: max(row["_weight"], 0)}
+        for batch in kernel.rows(narrow, run.manifest, run.store)
+        for row in batch.to_pylist()
+    ]
+    delta = pa.table({"_hash": [spread_hash(("c",))], "c1": ["c"], "_weight": [-2]})
+    counts = kernel.step(narrow, delta, run.manifest, run.store, pa.Table.from_pylist(base)).counts
+    # Of a and d one row each is missing now, and of c; of b none.
+    assert (counts.anomalies, counts.recovered) == (1, 2)
+
+
 NESTED = pa.struct([("at", pa.list_(pa.timestamp("us"))), ("of", pa.map_(pa.string(), pa.float64()))])
 MOMENT = datetime(2026, 11, 17)
 NESTED_VALUES = [

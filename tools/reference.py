@@ -226,7 +226,9 @@ def debezium_page() -> str:
         "upstream and the default identity, whose `d` has nothing but the key.",
         "Delivery is at least once: an event that the connector sends again after a crash counts again, as nothing "
         "tells it from another one alike; only what comes again together with the truncation behind it leaves the "
-        "same. A truncation is exact for one partition, for files and for pushed rows: there the place in the log "
+        "same. A `d` that is sent again takes another row that is equal, or, where there is none, one that is not "
+        "there: then the next equal row that comes is not shown, until somebody corrects it. So it is with `before` "
+        "of a `u`. A truncation is exact for one partition, for files and for pushed rows: there the place in the log "
         "says what came before it. Over several partitions `source.lsn`, or what `sequence_by` names, does; a `t` "
         "that comes in a later epoch than events of other partitions which follow it is a dead letter, as the rows it "
         "leaves are not known any more. Give the topic of such a table one partition "

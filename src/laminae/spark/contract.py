@@ -29,7 +29,7 @@ ERROR, UNKNOWN, ROW, VERSION = "_error", "_unknown", "_row", "_version"
 fields that its schema does not know, the row as a struct of the current schema (of a record with an error it says
 nothing), and the version it was read with."""
 PLACED = "_placed"
-"""Beside the columns of a row, for a table by primary key: a struct of that row and where its record stands."""
+"""Beside the columns of a row, for a source that keeps its table: a struct of that row and where its record stands."""
 SHORT_BYTES = 8192
 
 

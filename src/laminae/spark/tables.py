@@ -63,8 +63,8 @@ def source_table(
 ) -> DataFrame:
     """Every row of the source as of an epoch (its last committed one unless told), under its current schema.
 
-    With `since` only those of later epochs. Of a source that keeps a table by its key they are the rows of that,
-    and of one that takes rows back those that are left.
+    With `since` only those of later epochs. Of a source that keeps its table, by key or as a bag, they are the rows of
+    that, and of one that takes rows back those that are left.
     """
     if keeps_table(source):
         return source_table_state(catalog, storage, source, until).rows(spark, str(storage.home))
@@ -81,7 +81,7 @@ def source_changes(
     until: int | None = None,
     since: int = 0,
 ) -> DataFrame:
-    """The same for a source without a table by key, record by record: rows with `_weight`."""
+    """The same for a source that keeps no table, record by record: rows with `_weight`."""
     rows = _records(spark, catalog, storage, source, until, since)
     weights = weights_of(source, catalog.versions(source.id))
     return rows.withColumn(WEIGHT, F.lit(1).cast("bigint")) if weights is None else weights.changes(rows)

@@ -72,8 +72,9 @@ CHANGED, CUT, IDLE, KEPT, SETTLED = "row", "cut", "idle", "base", "settled"
 and that all of it comes anew."""
 REASONS = {
     "value": " was not sent, as it did not change, and before does not have it either",
-    "late": "this TRUNCATE came behind events of other partitions that follow it: without a PRIMARY KEY it is known "
-    "no more which rows it leaves. Give the topic one partition",
+    "late": "this TRUNCATE came behind events that follow it: without a PRIMARY KEY it is known no more which rows it "
+    "leaves",
+    "partitions": ". Give the topic one partition",
 }
 
 
@@ -125,7 +126,8 @@ class SourceBag:
             ]
         if late := [test for lane in self.lanes for test in self._is_late(lane)]:
             is_late = op.compared("=", literal(TRUNCATE)) & any_of(late) & ~any_of(list(self._is_done()))
-            reasons.append(when(is_late, literal(REASONS["late"])))
+            advice = REASONS["partitions"] if self.has_lanes else ""
+            reasons.append(when(is_late, literal(f"{REASONS['late']}{advice}")))
         return records.withColumn(ERROR, first_text([column(ERROR), *reasons]).column)
 
     def _is_late(self, lane: truncated_bag.Lane) -> Iterator[Expression]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +42,6 @@ class Bag:
     columns: tuple[pa.Field, ...]
 
 
-@lru_cache(maxsize=64)
 def bag_trace(bag: Bag) -> TraceSpec:
     """The weight of each row."""
     spec = TraceSpec.sum(BAG, bag.columns, ())
@@ -60,7 +58,8 @@ def kept_traces(bag: Bag, manifests: Iterable[Manifest]) -> list[TraceSpec]:
 
 def is_settled(bag: Bag, manifest: Manifest) -> bool:
     """Whether all that is kept has the columns of now."""
-    return all(name == bag_trace(bag).name for name, _ in manifest.traces if _is_bag(name))
+    names = {name for name, _ in manifest.traces if _is_bag(name)}
+    return names <= {bag_trace(bag).name}
 
 
 def step(
@@ -71,7 +70,8 @@ def step(
     `base` is all that was there before, with `_base` and `_shown` beside, where the runs of the manifest do not say it
     in the columns of now. With `is_cut` nothing of what was there before stays, whatever the delta brings.
     """
-    trace, kept = bag_trace(bag), manifest.runs(bag_trace(bag).name)
+    trace = bag_trace(bag)
+    kept = manifest.runs(trace.name)
     if base is None and is_cut:
         base = _whole(bag, manifest, store)
     rows = delta if base is None else pa.concat_tables([_rows(bag, delta, (WEIGHT,)), _rows(bag, base, (BASE, SHOWN))])

@@ -34,7 +34,7 @@ from laminae.spark.views.batches import WHATEVER, settle_batches
 from laminae.spark.views.notes import StateNote, note_text
 from laminae.spark.views.row_hash import has_map, row_hash, with_sorted_maps
 from laminae.spark.views.table_advance import advance_of, notes_in
-from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, split, with_notes
+from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, own_shard, split, with_notes
 from laminae.trace.manifest import Manifest
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.trace.store import RunStore
@@ -290,10 +290,7 @@ class BagShard:
         data, _ = split(batches)
         if data is None or not data.num_rows:
             return
-        shards = pc.unique(data.column(SHARD)).to_pylist()
-        if len(shards) != 1:
-            raise AssertionError(f"a task was given the shards {shards}")
-        owner, shard, lanes = self.table.owner, shards[0], self.table.lanes
+        owner, shard, lanes = self.table.owner, own_shard(data), self.table.lanes
         store = RunStore.at(self.home, f"state/{owner}/{BAG}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)

@@ -25,7 +25,7 @@ from laminae.spark.views.batches import OF_SHORT_ROWS, WHATEVER, settle_batches
 from laminae.spark.views.grouping import canonical_key
 from laminae.spark.views.notes import StateNote, note_text
 from laminae.spark.views.table_advance import advance_of, notes_in
-from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, split, with_notes
+from laminae.spark.views.tasks import SHARD, Emit, note_rows, out_schema, own_shard, split, with_notes
 from laminae.trace.manifest import Manifest
 from laminae.trace.spec import HASH
 from laminae.trace.store import RunStore
@@ -222,10 +222,7 @@ class UpsertShard:
         data, _ = split(batches)
         if data is None or not data.num_rows:
             return
-        shards = pc.unique(data.column(SHARD)).to_pylist()
-        if len(shards) != 1:
-            raise AssertionError(f"a task was given the shards {shards}")
-        owner, shard = self.table.owner, shards[0]
+        owner, shard = self.table.owner, own_shard(data)
         store = RunStore.at(self.home, f"state/{owner}/{TABLE}/{shard}")
         found = self.table.manifests.get(shard)
         before = Manifest() if found is None else Manifest.from_json(found)

@@ -145,21 +145,19 @@ class AggregateShard:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data, notes = split(batches)
         if data is not None and data.num_rows:
-            shards = pc.unique(data.column(SHARD)).to_pylist()
-            if len(shards) != 1:
-                raise AssertionError(f"a task was given the shards {shards}")
+            shard = own_shard(data)
             if self.closed is not None:
                 came = data.num_rows
                 data = data.filter(pc.greater(microseconds(data.column(self.closed.end)), self.closed.until))
                 if data.num_rows != came:
                     notes.append(note_text(LateNote(self.owner)))
             try:
-                step, note = self._step(shards[0], data.drop_columns([SHARD]))
+                step, note = self._step(shard, data.drop_columns([SHARD]))
             except LaminaeError as problem:
                 notes.append(note_text(FailureNote(self.owner, problem.code, str(problem))))
             else:
                 notes.append(note_text(note))
-                yield from self._out(step, shards[0])
+                yield from self._out(step, shard)
         yield from note_rows(notes, self.schema())
 
     def _step(self, shard: int, data: pa.Table) -> tuple[Step, StateNote]:
@@ -243,6 +241,14 @@ def split(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table | None, list[str]
         return whole, []
     notes = whole.column(NOTE)
     return whole.filter(pc.is_null(notes)).drop_columns([NOTE]), notes.drop_null().to_pylist()
+
+
+def own_shard(data: pa.Table) -> int:
+    """The one that a task was given the rows of."""
+    shards: list[int] = pc.unique(data.column(SHARD)).to_pylist()
+    if len(shards) != 1:
+        raise AssertionError(f"a task was given the shards {shards}")
+    return shards[0]
 
 
 def out_schema(fields: Iterable[pa.Field], timed: bool = False) -> pa.Schema:

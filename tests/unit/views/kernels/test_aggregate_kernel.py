@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from laminae.errors import AggregateOverflow, StateIncompatible
 from laminae.trace.manifest import Manifest
-from laminae.trace.store import RunStore
 from laminae.views.kernels.aggregate import rows, step
 from laminae.views.kernels.aggregates import (
     Accumulator,
@@ -25,13 +25,11 @@ from laminae.views.kernels.aggregates import (
 from laminae.views.kernels.distinct import distinct
 from tests.support.traces import aggregate_delta
 
+if TYPE_CHECKING:
+    from laminae.trace.store import RunStore
+
 KEY = pa.field("k", pa.string())
 ADDED_FIELD = pa.field("#4", pa.int64())
-
-
-@pytest.fixture
-def store(tmp_path) -> RunStore:
-    return RunStore.at(str(tmp_path))
 
 
 def view(accumulator: Accumulator, *functions: tuple[Function, pa.DataType], keys=(KEY,)) -> Aggregate:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from laminae.trace.manifest import Manifest
-from laminae.trace.store import RunStore
 from laminae.views.kernels import bag as kernel
 from laminae.views.kernels.bag import BASE, SHOWN, Bag, is_settled
 from laminae.views.kernels.truncated_bag import (
@@ -24,20 +24,13 @@ from laminae.views.kernels.truncated_bag import (
     remembered,
 )
 from tests.support.build import col
-from tests.support.traces import few_hashes, spread_hash
+from tests.support.traces import spread_hash
+
+if TYPE_CHECKING:
+    from laminae.trace.store import RunStore
 
 NAME, SIZE = col("c1", "string", id=1), col("c2", "bigint", id=2)
 NAMED = Bag((NAME, SIZE))
-
-
-@pytest.fixture(params=[spread_hash, few_hashes], ids=["spread", "colliding"])
-def hashed(request):
-    return request.param
-
-
-@pytest.fixture
-def store(tmp_path) -> RunStore:
-    return RunStore.at(str(tmp_path))
 
 
 class Running:

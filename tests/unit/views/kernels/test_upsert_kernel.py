@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
-import pytest
 
 from laminae.trace.manifest import Manifest
-from laminae.trace.store import RunStore
 from laminae.views.kernels.keyed_table import KEPT, KeyedTable
 from laminae.views.kernels.upsert import rows, step
 from tests.support.build import col
-from tests.support.traces import few_hashes, spread_hash, upsert_delta
+from tests.support.traces import spread_hash, upsert_delta
+
+if TYPE_CHECKING:
+    from laminae.trace.store import RunStore
 
 COLUMNS = (col("name", "string", id=1), col("id", "bigint", id=2, null=False), col("tags", pa.list_(pa.string()), id=3))
 BY_LOG = KeyedTable(("id",), COLUMNS)
 BY_SEQUENCE = KeyedTable(("id",), COLUMNS, pa.int64())
-
-
-@pytest.fixture(params=[spread_hash, few_hashes], ids=["spread", "colliding"])
-def hashed(request):
-    return request.param
-
-
-@pytest.fixture
-def store(tmp_path) -> RunStore:
-    return RunStore.at(str(tmp_path))
 
 
 class Running:

@@ -248,7 +248,7 @@ def test_a_row_stays_a_row_when_the_schema_becomes_stricter(db):
 
 
 def test_a_stop_lets_the_epoch_under_way_end(db):
-    pipeline = db.start("50 milliseconds")
+    db.insert("orders", [{"id": 1}])
     reached, go_on = threading.Event(), threading.Event()
 
     def wait():
@@ -256,9 +256,8 @@ def test_a_stop_lets_the_epoch_under_way_end(db):
         go_on.wait(60)
 
     faults.install("rows written", wait)
-    stopping = threading.Thread(target=pipeline.stop)
+    stopping = threading.Thread(target=db.start("50 milliseconds").stop)
     try:
-        db.insert("orders", [{"id": 1}])
         assert reached.wait(60)
         stopping.start()
         stopping.join(0.5)

@@ -19,10 +19,10 @@ from laminae.spark import contract
 from laminae.spark.change_events import EVENT, MOVES
 from laminae.spark.rows import Watch
 from laminae.spark.types import arrow_schema, spark_schema
-from laminae.spark.workers import settle_worker
+from laminae.spark.workers import pass_over, settle_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -83,7 +83,7 @@ class EventTask:
         beside = [pa.field(ITEM, pa.int64()), pa.field(OFFSET, pa.int64()), pa.field(MOVES, pa.bool_())]
         return pa.schema([*own, *beside])
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
         schema, count = self.schema, 0
         for batch in batches:
@@ -92,6 +92,7 @@ class EventTask:
             if found is None:
                 # The job is for nothing from here on.
                 self.watch.refuse()
+                pass_over(batches)
                 return
             count += found.num_rows
             beside = [batch.column(name) for name in (ITEM, OFFSET, MOVES)]

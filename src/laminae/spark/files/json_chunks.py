@@ -12,10 +12,10 @@ import pyarrow as pa
 from laminae.codec.json_lines import line_reader
 from laminae.spark.rows import Watch
 from laminae.spark.types import spark_schema
-from laminae.spark.workers import settle_worker
+from laminae.spark.workers import pass_over, settle_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -53,8 +53,8 @@ def _chunks(files: Sequence[FileEntry]) -> pa.Table:
     return pa.table({"path": pa.array(paths, pa.string()), "start": pa.array(starts, pa.int64())})
 
 
-def _task(reader: LineReader, watch: Watch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task(reader: LineReader, watch: Watch) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
         count = 0
         for batch in batches:
@@ -66,6 +66,7 @@ def _task(reader: LineReader, watch: Watch) -> Callable[[Iterable[pa.RecordBatch
                 if found is None:
                     # The job is for nothing from here on.
                     watch.refuse()
+                    pass_over(batches)
                     return
                 count += found.num_rows
                 yield from found.to_batches(BATCH_ROWS)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from laminae.spark.java import EXPRESSIONS, TO_SEQUENCES, java_class, scala_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -21,15 +23,14 @@ if TYPE_CHECKING:
 class Columns:
     """A list of columns, handed to the JVM as one value. Holds for every session of the same driver."""
 
-    __slots__ = ("_jvm", "_list", "_parser", "_utils")
+    __slots__ = ("_list", "_parser", "_sequences", "_utils")
 
     def __init__(self, spark: SparkSession) -> None:
         # Catalyst is Java objects without types on this side; nothing of them leaves this module.
         jvm: Any = spark.sparkContext._jvm
-        self._jvm = jvm
-        self._utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
+        self._utils, self._sequences = java_class(jvm, EXPRESSIONS), java_class(jvm, TO_SEQUENCES)
         self._parser: Any = spark._jsparkSession.sessionState().sqlParser()
-        self._list = jvm.java.util.ArrayList()
+        self._list = java_class(jvm, "java.util.ArrayList")()
 
     def add(self, value: Expression, name: str | None = None) -> Self:
         made = self._utils.column(self._parser.parseExpression(value.sql))
@@ -43,7 +44,7 @@ class Columns:
 
     @property
     def java(self) -> object:
-        return self._jvm.PythonUtils.toSeq(self._list)
+        return self._sequences.toSeq(self._list)
 
 
 def nested(spark: SparkSession, leaf: DataFrame, selects: Iterable[str]) -> DataFrame:
@@ -52,14 +53,15 @@ def nested(spark: SparkSession, leaf: DataFrame, selects: Iterable[str]) -> Data
     session: Any = spark._jsparkSession
     jvm: Any = spark.sparkContext._jvm
     parser, plan = session.sessionState().sqlParser(), java.queryExecution().analyzed()
+    sequences = java_class(jvm, TO_SEQUENCES)
     for text in selects:
         read = parser.parsePlan(text)
         steps = [read]
         while steps[-1].children().size() and steps[-1].children().head().children().size():
             steps.append(steps[-1].children().head())
         for step in reversed(steps):
-            plan = step.withNewChildren(jvm.PythonUtils.toSeq([plan]))
-    frames = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+            plan = step.withNewChildren(sequences.toSeq([plan]))
+    frames = scala_object(jvm, "org.apache.spark.sql.classic.Dataset")
     return ClassicDataFrame(frames.ofRows(session, plan), spark)
 
 

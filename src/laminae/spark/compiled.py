@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark import SparkContext
 
+from laminae.spark.java import TO_SEQUENCES, java_class, scala_object
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LOG = logging.getLogger(__name__)
+EXECUTION = "org.apache.spark.sql.execution"
 STAGE, INPUT, EXCHANGE, PROJECT = "WholeStageCodegen", "InputAdapter", "Exchange", "Project"
 SCAN, ROWS = "FileSourceScanExec", "RDDScanExec"
 DATA_SIZE, STAGE_TIME = "dataSize", "pipelineTime"
@@ -68,15 +71,15 @@ class _Scan:
     @classmethod
     def of(cls, node: Any) -> _Scan:
         jvm: Any = SparkContext._jvm
-        index, relation = jvm.org.apache.spark.sql.execution.datasources.InMemoryFileIndex, node.relation()
+        index, relation = java_class(jvm, f"{EXECUTION}.datasources.InMemoryFileIndex"), node.relation()
         return cls(
             node=node,
             relation=relation,
             options=relation.options(),
             index=index,
-            path=jvm.org.apache.hadoop.fs.Path,
-            none=getattr(getattr(jvm.scala, "None$"), "MODULE$"),
-            to_sequence=jvm.PythonUtils.toSeq,
+            path=java_class(jvm, "org.apache.hadoop.fs.Path"),
+            none=scala_object(jvm, "scala.None"),
+            to_sequence=java_class(jvm, TO_SEQUENCES).toSeq,
             rest_of_index=tuple(getattr(index, f"$lessinit$greater$default${place}")() for place in (5, 6, 7)),
             rest_of_relation=tuple(getattr(relation, f"copy$default${place}")() for place in range(2, 7)),
             rest_of_node=tuple(getattr(node, f"copy$default${place}")() for place in range(2, 11)),
@@ -192,11 +195,11 @@ def _stage(node: Any) -> _Stage | None:
     jvm: Any = SparkContext._jvm
     made = node.doCodeGen()
     source, references = made._2(), made._1().references()
-    generator = getattr(getattr(jvm.org.apache.spark.sql.catalyst.expressions.codegen, "CodeGenerator$"), "MODULE$")
+    generator = scala_object(jvm, "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator")
     if generator.compile(source)._2().maxMethodCodeSize() > LONGEST_METHOD:
         return None
     tags = _class_tags()
-    factory = jvm.org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory(
+    factory = java_class(jvm, f"{EXECUTION}.WholeStageCodegenEvaluatorFactory")(
         node.tryBroadcastCleanedSource(source), node.longMetric(STAGE_TIME), references.toArray(tags.Any())
     )
     return _Stage(factory, _of_rows(tags))
@@ -205,24 +208,23 @@ def _stage(node: Any) -> _Stage | None:
 def _projection(node: Any) -> _Stage:
     """One with an expression for which no code is generated."""
     jvm: Any = SparkContext._jvm
-    factory = jvm.org.apache.spark.sql.execution.ProjectEvaluatorFactory(node.projectList(), node.child().output())
+    factory = java_class(jvm, f"{EXECUTION}.ProjectEvaluatorFactory")(node.projectList(), node.child().output())
     return _Stage(factory, _of_rows(_class_tags()))
 
 
 def _class_tags() -> Any:
     jvm: Any = SparkContext._jvm
-    return getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
+    return scala_object(jvm, "scala.reflect.ClassTag")
 
 
 def _of_rows(tags: Any) -> Any:
     jvm: Any = SparkContext._jvm
-    return tags.apply(jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.InternalRow"))
+    return tags.apply(java_class(jvm, "java.lang.Class").forName("org.apache.spark.sql.catalyst.InternalRow"))
 
 
 def _shuffle(node: Any) -> _Shuffle:
     jvm: Any = SparkContext._jvm
-    execution = jvm.org.apache.spark.sql.execution
     columns = node.child().output()
-    serializer = execution.UnsafeRowSerializer(columns.size(), node.longMetric(DATA_SIZE))
+    serializer = java_class(jvm, f"{EXECUTION}.UnsafeRowSerializer")(columns.size(), node.longMetric(DATA_SIZE))
     how = (columns, node.outputPartitioning(), serializer, node.metrics())
-    return _Shuffle(node, how, execution.ShuffledRowRDD, node.readMetrics())
+    return _Shuffle(node, how, java_class(jvm, f"{EXECUTION}.ShuffledRowRDD"), node.readMetrics())

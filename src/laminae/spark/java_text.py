@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql.classic.column import Column as ClassicColumn
 
+from laminae.spark.java import EXPRESSIONS, TO_SEQUENCES, java_class, scala_object
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import Column
@@ -19,27 +21,38 @@ if TYPE_CHECKING:
 class JavaText:
     """Column expressions over Java strings, built from Catalyst's own nodes: they have no name in SQL."""
 
-    __slots__ = ("_boolean", "_integer", "_jvm", "_nodes", "_none", "_string", "_utils")
+    __slots__ = (
+        "_boolean",
+        "_expressions",
+        "_integer",
+        "_invoke",
+        "_none",
+        "_sequences",
+        "_static",
+        "_string",
+        "_utils",
+    )
 
     def __init__(self, context: SparkContext) -> None:
         # Catalyst is Java objects without types on this side; nothing of them leaves this class.
         jvm: Any = context._jvm
-        self._jvm = jvm
-        self._nodes: Any = jvm.org.apache.spark.sql.catalyst.expressions.objects
-        types: Any = jvm.org.apache.spark.sql.types
-        self._string = types.ObjectType(jvm.java.lang.Class.forName("java.lang.String"))
-        self._utils = jvm.java.lang.Class.forName("org.apache.commons.lang3.StringUtils")
-        self._integer, self._boolean = types.DataType.fromDDL("INT"), types.DataType.fromDDL("BOOLEAN")
-        self._none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+        self._static = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")
+        self._invoke = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.objects.Invoke")
+        self._expressions = java_class(jvm, EXPRESSIONS)
+        self._sequences = java_class(jvm, TO_SEQUENCES)
+        of_name = java_class(jvm, "java.lang.Class").forName
+        types = java_class(jvm, "org.apache.spark.sql.types.DataType")
+        self._string = java_class(jvm, "org.apache.spark.sql.types.ObjectType")(of_name("java.lang.String"))
+        self._utils = of_name("org.apache.commons.lang3.StringUtils")
+        self._integer, self._boolean = types.fromDDL("INT"), types.fromDDL("BOOLEAN")
+        self._none = scala_object(jvm, "scala.None")
 
     def count(self, text: Column, part: str) -> Column:
         """How often `part` occurs in the text."""
         arguments = self._sequence(self._java(text), self._java(F.lit(part)))
         empty = self._sequence()
         return self._column(
-            self._nodes.StaticInvoke(
-                self._utils, self._integer, "countMatches", arguments, empty, True, True, True, self._none
-            )
+            self._static(self._utils, self._integer, "countMatches", arguments, empty, True, True, True, self._none)
         )
 
     def holds(self, text: Column, part: str) -> Column:
@@ -47,16 +60,16 @@ class JavaText:
         arguments = self._sequence(self._java(F.lit(part)))
         empty = self._sequence()
         return self._column(
-            self._nodes.Invoke(self._java(text), "contains", self._boolean, arguments, empty, True, True, True)
+            self._invoke(self._java(text), "contains", self._boolean, arguments, empty, True, True, True)
         )
 
     def _java(self, text: Column) -> object:
-        expression = self._jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(text._jc)
+        expression = self._expressions.expression(text._jc)
         empty = self._sequence()
-        return self._nodes.Invoke(expression, "toString", self._string, empty, empty, True, True, True)
+        return self._invoke(expression, "toString", self._string, empty, empty, True, True, True)
 
     def _column(self, node: object) -> Column:
-        return ClassicColumn(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(node))
+        return ClassicColumn(self._expressions.column(node))
 
     def _sequence(self, *items: object) -> object:
-        return self._jvm.PythonUtils.toSeq(list(items))
+        return self._sequences.toSeq(list(items))

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from laminae.catalog.updates import SetSourceProblem
 from laminae.errors import CatalogUnavailable, LaminaeError, LeaseLost, PipelineFailed
 from laminae.spark.epoch import EpochRunner, Replayed
+from laminae.spark.java import java_class
 from laminae.spark.lease import HeldLease, identity, is_alive, take_lease
 from laminae.spark.logs import open_log
 from laminae.spark.metrics import OnMetric, ProgressListener, listening
@@ -369,4 +370,4 @@ class Pipeline:
 def jvm_pid(spark: SparkSession) -> int | None:
     """The process id of the driver's JVM; None under Spark Connect, which has none here."""
     jvm = getattr(spark, "_jvm", None)
-    return None if jvm is None else int(jvm.java.lang.ProcessHandle.current().pid())
+    return None if jvm is None else int(java_class(jvm, "java.lang.ProcessHandle").current().pid())

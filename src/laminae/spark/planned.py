@@ -15,6 +15,8 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.udf import _wrap_function
 from pyspark.util import PythonEvalType
 
+from laminae.spark.java import java_class, scala_object
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -108,7 +110,7 @@ class _Node:
         # Of the frames that it makes, which are of one plan as well.
         self._maps = MappedNodes()
         jvm: Any = frame.sparkSession.sparkContext._jvm
-        self._sessions = getattr(getattr(jvm.org.apache.spark.sql.classic, "SparkSession$"), "MODULE$")
+        self._sessions = scala_object(jvm, "org.apache.spark.sql.classic.SparkSession")
 
     def upon(self, frame: PlannedFrame, function: Function) -> MappedFrame:
         spark = frame.sparkSession
@@ -151,5 +153,5 @@ def no_row_at_all(spark: SparkSession) -> Any:
     """An RDD of Spark's own rows that has none."""
     jvm: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext._jsc
-    tags = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
-    return context.sc().emptyRDD(tags.apply(jvm.java.lang.Class.forName(INTERNAL_ROW)))
+    tags = scala_object(jvm, "scala.reflect.ClassTag")
+    return context.sc().emptyRDD(tags.apply(java_class(jvm, "java.lang.Class").forName(INTERNAL_ROW)))

@@ -19,6 +19,7 @@ from laminae.spark.avro import quick_selects
 from laminae.spark.columns import nested
 from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW
 from laminae.spark.decode import decode
+from laminae.spark.java import java_class
 from laminae.spark.paths import reading_many
 from laminae.spark.planned import no_row_at_all
 from laminae.spark.template import Template
@@ -129,7 +130,7 @@ def no_rows(spark: SparkSession, schema: str | StructType) -> DataFrame:
     """The leaf of a template."""
     # An empty list would be known to be empty, and everything upon it optimised away. An RDD of Python's takes 25 ms.
     jvm: Any = spark.sparkContext._jvm
-    types = jvm.org.apache.spark.sql.types.StructType
+    types = java_class(jvm, "org.apache.spark.sql.types.StructType")
     session: Any = spark._jsparkSession
     kind = types.fromDDL(schema) if isinstance(schema, str) else session.parseDataType(schema.json())
     return ClassicDataFrame(session.internalCreateDataFrame(no_row_at_all(spark), kind, False), spark)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
 from laminae.spark.compiled import CompiledPlan, CompiledSteps, compiled, rows_below
+from laminae.spark.java import TO_SEQUENCES, java_class, scala_object
 from laminae.spark.planned import MappedNodes, PlannedFrame
 
 if TYPE_CHECKING:
@@ -232,17 +233,18 @@ class _JavaNames:
     @classmethod
     @lru_cache(maxsize=1)
     def of(cls, jvm: Any) -> _JavaNames:
-        nodes, execution = jvm.org.apache.spark.sql.catalyst.expressions, jvm.org.apache.spark.sql.execution
+        nodes, execution = "org.apache.spark.sql.catalyst.expressions", "org.apache.spark.sql.execution"
+        sequences = java_class(jvm, TO_SEQUENCES)
         return cls(
-            alias_class=nodes.Alias,
-            project=execution.ProjectExec,
-            filter=execution.FilterExec,
-            true=nodes.Literal.TrueLiteral(),
-            execution=getattr(getattr(execution, "QueryExecution$"), "MODULE$"),
-            sessions=getattr(getattr(jvm.org.apache.spark.sql.classic, "SparkSession$"), "MODULE$"),
-            none=getattr(getattr(jvm.scala, "None$"), "MODULE$"),
-            empty=jvm.PythonUtils.toSeq([]),
-            to_sequence=jvm.PythonUtils.toSeq,
+            alias_class=java_class(jvm, f"{nodes}.Alias"),
+            project=java_class(jvm, f"{execution}.ProjectExec"),
+            filter=java_class(jvm, f"{execution}.FilterExec"),
+            true=java_class(jvm, f"{nodes}.Literal").TrueLiteral(),
+            execution=scala_object(jvm, f"{execution}.QueryExecution"),
+            sessions=scala_object(jvm, "org.apache.spark.sql.classic.SparkSession"),
+            none=scala_object(jvm, "scala.None"),
+            empty=sequences.toSeq([]),
+            to_sequence=sequences.toSeq,
         )
 
     def alias(self, value: Any, name: str, identity: Any) -> Any:

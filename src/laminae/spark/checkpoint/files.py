@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from laminae.spark.java import java_class
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -31,7 +33,7 @@ class HadoopFiles:
         return self.spark._jsparkSession.sessionState().newHadoopConf()
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return java_class(self._jvm, "org.apache.hadoop.fs.Path")(path)
 
     def _system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self.conf)
@@ -65,7 +67,7 @@ class HadoopFiles:
             return None
         stream = self._system(path).open(self._path(path))
         try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            return bytes(java_class(self._jvm, "org.apache.commons.io.IOUtils").toByteArray(stream))
         finally:
             stream.close()
 
@@ -78,7 +80,7 @@ class HadoopFiles:
 
     def copy(self, source: str, target: str) -> None:
         """A file or a directory with all in it, under its new name."""
-        copied = self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+        copied = java_class(self._jvm, "org.apache.hadoop.fs.FileUtil").copy(
             self._system(source), self._path(source), self._system(target), self._path(target), False, self.conf
         )
         if not copied:

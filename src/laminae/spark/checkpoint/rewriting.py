@@ -16,6 +16,7 @@ from laminae.spark.checkpoint.counting import COUNTS, counted
 from laminae.spark.checkpoint.hashing import new_key_columns
 from laminae.spark.checkpoint.hdfs import encoded_rows
 from laminae.spark.checkpoint.tasks import telling_tasks
+from laminae.spark.java import java_class
 from laminae.state.checkpoint.model import HDFS
 from laminae.state.codec.families import BYTES, FamiliesMigration
 
@@ -46,10 +47,10 @@ def rewrite(
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark's own, without types
     change = _Change(spark, old, plans, on_step)
     jvm: Any = spark._jvm
-    option = jvm.scala.Option
+    option = java_class(jvm, "scala.Option")
     # An HDFS-backed store has no raw bytes to read: the rewriter reads the empty target, and is given the rows.
     source = target if old.provider == HDFS else old.location
-    rewriter = getattr(jvm, REWRITER)(
+    rewriter = java_class(jvm, REWRITER)(
         spark._jsparkSession,
         old.batch,
         old.batch,

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from laminae.errors import InvalidOption, NotAvailable, SourceUnavailable
 from laminae.secrets import masked
+from laminae.spark.java import java_class, scala_object
 from laminae.spark.kafka.jars import KAFKA, require
 from laminae.spark.kafka.settings import PREFIX, client_settings, servers
 from laminae.spark.kafka.slices import SliceList, nested, parsed
@@ -55,7 +56,7 @@ class SparkBroker:
         text = json.dumps(nested(known))
 
         def ask(stream: Any) -> str:
-            limits = self._jvm().org.apache.spark.sql.connector.read.streaming.ReadLimit
+            limits = java_class(self._jvm(), "org.apache.spark.sql.connector.read.streaming.ReadLimit")
             return str(stream.latestOffset(stream.deserializeOffset(text), limits.allAvailable()).json())
 
         return self._asked(ask)
@@ -63,7 +64,7 @@ class SparkBroker:
     def starts(self) -> Offsets:
         def ask(stream: Any) -> str:
             found = stream.kafkaOffsetReader().fetchEarliestOffsets()
-            texts = getattr(getattr(self._jvm(), f"{PACKAGE}.JsonUtils$"), "MODULE$")
+            texts = scala_object(self._jvm(), f"{PACKAGE}.JsonUtils")
             return str(texts.partitionOffsets(found))
 
         return self._asked(ask)
@@ -99,7 +100,8 @@ class SparkBroker:
         if spark is not None:
             require(spark, f"source {self._source}", KAFKA)
             # The stream writes down where it begins with the session of its thread, and a thread of py4j has none.
-            jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(getattr(spark, "_jsparkSession"))  # noqa: B009
+            session: Any = getattr(spark, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
+            java_class(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session)
         scan = opened_scan(jvm, {**PATIENCE, **self._given()})
         # Where it writes down its beginning, which the first slice keeps as well.
         return scan.toMicroBatchStream(f"{self.settings['directory']}/beginning")
@@ -168,8 +170,8 @@ def slice_list(settings: Mapping[str, str]) -> SliceList:
 
 def opened_scan(jvm: Any, options: Mapping[str, str]) -> Any:
     """A scan of Spark's Kafka connector, without looking the connector up by its name."""
-    given = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(dict(options))
-    table = getattr(jvm, f"{PACKAGE}.KafkaSourceProvider")().getTable(given)
+    given = java_class(jvm, "org.apache.spark.sql.util.CaseInsensitiveStringMap")(dict(options))
+    table = java_class(jvm, f"{PACKAGE}.KafkaSourceProvider")().getTable(given)
     return table.newScanBuilder(given).build()
 
 

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no
 from pyspark.errors import PySparkException
 
 from laminae.errors import NotAvailable
+from laminae.spark.java import java_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,10 +76,10 @@ def is_loaded(spark: SparkSession, connector: Connector) -> bool:
         # Under Spark Connect the class path is the server's, which says so itself when it is asked to read.
         return True
     session: Any = getattr(spark, "_jsparkSession")  # noqa: B009  # it is not part of the typed session
-    look_up = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource
+    look_up = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource").lookupDataSource
     try:
         look_up(connector.name, session.sessionState().conf())
     except (PySparkException, Py4JError):
         # Not found, or found without a library that it needs: neither can be used.
         return False
-    return all(jvm.org.apache.spark.util.Utils.classIsLoadable(name) for name in connector.needs)
+    return all(java_class(jvm, "org.apache.spark.util.Utils").classIsLoadable(name) for name in connector.needs)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from laminae.spark.java import TO_SEQUENCES, java_class
 from laminae.spark.kafka.broker import gateway, of_client, opened_scan, topics
 from laminae.spark.kafka.jars import KAFKA, require
 from laminae.spark.kafka.settings import client_settings
@@ -75,9 +76,10 @@ class TopicRecords:
             begin, end = (opened.stream.deserializeOffset(json.dumps(nested(offsets))) for offsets in ends)
             partitions, factory = opened.stream.planInputPartitions(begin, end), opened.stream.createReaderFactory()
         jvm: Any = spark.sparkContext._jvm
-        each = jvm.PythonUtils.toSeq([jvm.scala.Option.apply(partition) for partition in partitions])
-        no_metrics = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-        made = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceRDD
+        option, sequences = java_class(jvm, "scala.Option"), java_class(jvm, TO_SEQUENCES)
+        each = sequences.toSeq([option.apply(partition) for partition in partitions])
+        no_metrics = sequences.toScalaMap(java_class(jvm, "java.util.HashMap")())
+        made = java_class(jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD")
         return made(session.sparkContext(), each, factory, False, no_metrics), opened.schema
 
     def _open(self, spark: SparkSession, skips_lost: bool, has_headers: bool) -> _Opened:

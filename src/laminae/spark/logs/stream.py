@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -17,6 +16,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from laminae.errors import LaminaeError, SourceUnavailable
+from laminae.spark.java import java_class, scala_object
 from laminae.spark.logs.head import offset_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 NAME = "laminae_log"
 SCHEMA = StructType([StructField("item", LongType())])
-CONNECTOR = "org.apache.spark.sql.connector"
+SQL = "org.apache.spark.sql"
+CONNECTOR = f"{SQL}.connector"
 
 
 def log_stream(spark: SparkSession, offsets: LogOffsets, on_problem: OnProblem | None = None) -> DataFrame:
@@ -113,7 +114,7 @@ class _Java:
         return cls(
             gateway=gateway,
             schema=schema,
-            serialized_offset=jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset,
+            serialized_offset=java_class(jvm, "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset"),
             by_row=_named(jvm, "read.Scan$ColumnarSupportMode").UNSUPPORTED,
             no_partitions=gateway.new_array(_named(jvm, "read.InputPartition"), 0),
             no_metrics=gateway.new_array(_named(jvm, "metric.CustomMetric"), 0),
@@ -133,18 +134,18 @@ class _Java:
 
     def frame(self, spark: SparkSession, table: _Table) -> Any:
         jvm = self.gateway.jvm
-        sql, none = jvm.org.apache.spark.sql, getattr(getattr(jvm.scala, "None$"), "MODULE$")
-        relation = sql.catalyst.streaming.StreamingRelationV2
-        options = sql.util.CaseInsensitiveStringMap(jvm.java.util.HashMap())
-        attributes = getattr(getattr(sql.catalyst.types, "DataTypeUtils$"), "MODULE$").toAttributes(self.schema)
+        none = scala_object(jvm, "scala.None")
+        relation = java_class(jvm, f"{SQL}.catalyst.streaming.StreamingRelationV2")
+        options = java_class(jvm, f"{SQL}.util.CaseInsensitiveStringMap")(java_class(jvm, "java.util.HashMap")())
+        attributes = scala_object(jvm, f"{SQL}.catalyst.types.DataTypeUtils").toAttributes(self.schema)
         unnamed = getattr(relation, "$lessinit$greater$default$9")()
         plan = relation(none, NAME, table, options, attributes, none, none, none, unnamed)
-        dataset = getattr(getattr(sql.classic, "Dataset$"), "MODULE$")
+        dataset = scala_object(jvm, f"{SQL}.classic.Dataset")
         return dataset.ofRows(spark._jsparkSession, plan)
 
 
 def _named(jvm: Any, name: str) -> Any:
-    return reduce(getattr, f"{CONNECTOR}.{name}".split("."), jvm)
+    return java_class(jvm, f"{CONNECTOR}.{name}")
 
 
 class _Proxy:
@@ -189,10 +190,12 @@ class _Table(_Proxy):
         return self._java.none_of("catalog.constraints.Constraint")
 
     def properties(self) -> Any:
-        return self._java.gateway.jvm.java.util.HashMap()
+        return java_class(self._java.gateway.jvm, "java.util.HashMap")()
 
     def capabilities(self) -> Any:
-        return self._java.gateway.jvm.java.util.Set.of(self._java.named("catalog.TableCapability").MICRO_BATCH_READ)
+        return java_class(self._java.gateway.jvm, "java.util.Set").of(
+            self._java.named("catalog.TableCapability").MICRO_BATCH_READ
+        )
 
     def newScanBuilder(self, options: Any) -> _Scan:  # noqa: N802
         return _Scan(self._java, self._offsets)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql import types as spark
 from pyspark.sql.classic.column import Column as ClassicColumn
 
+from laminae.spark.java import EXPRESSIONS, TO_SEQUENCES, java_class, scala_object
 from laminae.spark.types import arrow_type
 from laminae.spark.views.notes import NOTE
 from laminae.spark.views.tasks import SHARD
@@ -204,14 +205,15 @@ def _is_nothing(valued: Mapping[int, Accumulator]) -> str:
 def _bits(frame: DataFrame, argument: str) -> Column:
     """The bits of a double as a BIGINT: Java has a name for it and Spark's SQL has none."""
     jvm: Any = frame.sparkSession.sparkContext._jvm
-    utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    utils = java_class(jvm, EXPRESSIONS)
     # Adding zero makes one of the two zeros, which are one value in SQL.
     value = utils.expression(F.expr(f"CAST({quoted(argument)} AS DOUBLE) + 0D")._jc)
-    empty, one = jvm.PythonUtils.toSeq([]), jvm.PythonUtils.toSeq([value])
-    none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
-    kind = jvm.org.apache.spark.sql.types.DataType.fromDDL("BIGINT")
-    owner = jvm.java.lang.Class.forName("java.lang.Double")
-    node = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+    to_sequence = java_class(jvm, TO_SEQUENCES).toSeq
+    empty, one = to_sequence([]), to_sequence([value])
+    none = scala_object(jvm, "scala.None")
+    kind = java_class(jvm, "org.apache.spark.sql.types.DataType").fromDDL("BIGINT")
+    owner = java_class(jvm, "java.lang.Class").forName("java.lang.Double")
+    node = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")(
         owner, kind, "doubleToRawLongBits", one, empty, True, True, True, none
     )
     return ClassicColumn(utils.column(node))

@@ -14,6 +14,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from laminae.schema.types import quote_string
+from laminae.spark.java import EXPRESSIONS, java_class
 from laminae.spark.views.notes import NOTE
 from laminae.trace.spec import WEIGHT
 from laminae.views.operators import Named
@@ -111,8 +112,8 @@ class Guard:
 def tried(frame: DataFrame, sql: str) -> Column:
     """The expression, NULL where it raises: SQL has this for a few functions, Catalyst for all."""
     jvm: Any = frame.sparkSession.sparkContext._jvm
-    utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    node = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(F.expr(sql)._jc))
+    utils = java_class(jvm, EXPRESSIONS)
+    node = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.TryEval")(utils.expression(F.expr(sql)._jc))
     return ClassicColumn(utils.column(node))
 
 

@@ -25,7 +25,7 @@ CONFIG = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     # A life of some seconds never earns back what the optimising compiler costs on two cores.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
 

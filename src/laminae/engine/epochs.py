@@ -151,9 +151,14 @@ class SourceMemory:
         """Those that records of epochs not long ago did not spoil."""
         return [way for way in Way if batch_id > self.closer_until.get(way, -1)]
 
-    def look_closer(self, batch_id: int, than: Way) -> None:
-        """For this epoch and some more: a record that needs it seldom comes alone, and finding one costs a job."""
-        self.closer_until[than] = batch_id + CLOSER_EPOCHS
+    def look_closer(self, batch_id: int, than: Way, *, only_long: bool = False) -> None:
+        """For this epoch and some more: a record that needs it seldom comes alone, and finding one costs a job.
+
+        What is odd among short records is odd among any: only one that is merely long is worth another try.
+        """
+        spoiled = (Way.SHORT, Way.CHUNKED) if than is Way.SHORT and not only_long else (than,)
+        for way in spoiled:
+            self.closer_until[way] = batch_id + CLOSER_EPOCHS
 
     def meet(self, stamps: Iterable[int]) -> bool:
         """Remember stamps that were met; whether there is a version among them that was not remembered."""

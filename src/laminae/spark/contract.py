@@ -88,6 +88,10 @@ class QuickRows(Rows, Protocol):
 
     def refused(self) -> bool: ...
 
+    def only_long(self) -> bool:
+        """Whether records were refused for their length alone, by a way of reading that takes none so long."""
+        ...
+
     def count(self) -> int:
         """How many there are, if none was refused."""
         ...

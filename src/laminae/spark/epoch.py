@@ -185,12 +185,14 @@ class EpochRunner:
             # Rows that come quickly have no reason against them: one that needs a closer look spoils the way.
             is_spoiled = False
             for way in views.ways(memory.ways(batch_id)):
+                if way not in memory.ways(batch_id):
+                    continue
                 quick = self._quick(spark, log, span, plan, way, views.fits)
                 if quick is not None:
                     written = writing.quickly(plan, quick, views)
                     if not written.has_errors:
                         return self._commit(plan, None, written)
-                    memory.look_closer(batch_id, than=way)
+                    memory.look_closer(batch_id, than=way, only_long=quick.only_long())
                     is_spoiled = True
             if is_spoiled and rounds_left and self._meets_ids(spark, memory, plan, log, span):
                 faults.reach("schema evolved")

@@ -91,7 +91,7 @@ class EventTask:
             found = None if is_other else self.reader.read(batch.column(VALUE))
             if found is None:
                 # The job is for nothing from here on.
-                self.watch.refuse()
+                self.watch.refuse(is_long=pc.any(pc.equal(batch.column(STAMP), TOO_LONG)).as_py() is True)
                 pass_over(batches)
                 return
             count += found.num_rows

@@ -66,6 +66,9 @@ class TemplateRows:
     def refused(self) -> bool:
         return self._run().has_dropped()
 
+    def only_long(self) -> bool:
+        return False
+
     def count(self) -> int:
         return self._run().count()
 

@@ -38,6 +38,7 @@ class WatchedRows(FrameRows):
     """Their tasks say themselves how many there are, and whether one needs a closer look."""
 
     refused: Callable[[], bool] = lambda: False
+    only_long: Callable[[], bool] = lambda: False
     count: Callable[[], int] = lambda: 0
 
 
@@ -55,17 +56,18 @@ class _ByPartition(AccumulatorParam[dict[int, int]]):
 class Watch:
     """What tasks tell the driver of the rows that they make. Each of it stays true when a task runs twice."""
 
-    _refused: Accumulator[int]
+    _odd: Accumulator[int]
+    _long: Accumulator[int]
     _counted: Accumulator[dict[int, int]]
 
     @classmethod
     def of(cls, spark: SparkSession) -> Watch:
         context = spark.sparkContext
-        return cls(context.accumulator(0), context.accumulator({}, _ByPartition()))
+        return cls(context.accumulator(0), context.accumulator(0), context.accumulator({}, _ByPartition()))
 
-    def refuse(self) -> None:
-        """Said by a task that has met a record which needs a closer look."""
-        self._refused.add(1)
+    def refuse(self, *, is_long: bool = False) -> None:
+        """Said by a task that has met a record which needs a closer look, or is only too long."""
+        (self._long if is_long else self._odd).add(1)
 
     def count(self, rows: int) -> None:
         """Said by a task at its end, of all its rows."""
@@ -74,5 +76,12 @@ class Watch:
         self._counted.add({task.partitionId(): rows})
 
     def rows(self, made: DataFrame, is_bare: bool, are_short: bool = False) -> WatchedRows:
-        refused, counted = self._refused, self._counted
-        return WatchedRows(made, is_bare, are_short, lambda: refused.value > 0, lambda: sum(counted.value.values()))
+        odd, long, counted = self._odd, self._long, self._counted
+        return WatchedRows(
+            made,
+            is_bare,
+            are_short,
+            refused=lambda: odd.value + long.value > 0,
+            only_long=lambda: long.value > 0 and not odd.value,
+            count=lambda: sum(counted.value.values()),
+        )

@@ -101,18 +101,26 @@ def test_plain_events_are_read_many_at_once(db, things, monkeypatch):
     assert read(message("d", 12, before={"id": 1, "name": "a"})) == [(2, "b")]
 
 
-def test_long_events_are_read_many_at_once_too(db, things, monkeypatch):
-    read, tried = things(), []
+@pytest.fixture
+def tried(monkeypatch) -> list[bool]:
+    """Whether events were taken for short ones, of each time that many were read at once."""
+    found: list[bool] = []
     usual = DebeziumLog.chunked_rows
 
     def told(log, spark, span, table, are_short=False):
-        tried.append(are_short)
+        found.append(are_short)
         return usual(log, spark, span, table, are_short)
+
+    monkeypatch.setattr(DebeziumLog, "chunked_rows", told)
+    return found
+
+
+def test_long_events_are_read_many_at_once_too(db, things, tried, monkeypatch):
+    read = things()
 
     def closer_look(*given: object) -> None:
         raise AssertionError("nothing is odd about these")
 
-    monkeypatch.setattr(DebeziumLog, "chunked_rows", told)
     monkeypatch.setattr(DebeziumLog, "decoded", closer_look)
     long = "x" * SHORT_BYTES
     assert read(message("c", 10, {"id": 1, "name": "a"})) == [(1, "a")]
@@ -124,6 +132,13 @@ def test_long_events_are_read_many_at_once_too(db, things, monkeypatch):
     ]
     assert tried == [True, True, False]
     assert read(message("d", 13, before={"id": 2, "name": long})) == [(1, "a"), (3, "c")]
+
+
+def test_an_odd_event_is_tried_many_at_once_but_once(db, things, tried):
+    read = things()
+    odd = compact({"odd": 1, **json.loads(message("c", 10, {"id": 1, "name": "a"}))})
+    assert read(odd) == [(1, "a")]
+    assert tried == [True]
 
 
 @pytest.mark.parametrize("head", [{}, {"odd": 1}], ids=["many at once", "one by one"])

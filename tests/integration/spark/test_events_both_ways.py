@@ -112,7 +112,7 @@ def test_a_stamp_of_another_version_needs_a_closer_look(spark: SparkSession, sta
     quick = log.chunked_rows(spark, LogRange("", ""), table)
     assert quick is not None
     quick.frame().collect()
-    assert quick.refused() is is_refused
+    assert (quick.refused(), quick.only_long()) == (is_refused, False)
 
 
 @pytest.mark.parametrize(("length", "is_refused"), [(SHORT_BYTES, False), (SHORT_BYTES + 1, True)])
@@ -129,6 +129,7 @@ def test_only_among_short_records_a_long_one_needs_a_closer_look(spark: SparkSes
         assert quick is not None
         rows = quick.frame().collect()
         assert (quick.are_short, quick.refused()) == (are_short, is_refused and are_short)
+        assert quick.only_long() is quick.refused()
         if not quick.refused():
             assert [len(row["name"] or "") for row in rows] == [0, length - len(bare), 0]
             assert [row[PLACED][EVENT].op for row in rows] == ["c", "c", "tombstone"]

@@ -113,13 +113,21 @@ def test_a_version_that_had_no_place_and_a_new_one_are_read_again():
 def test_a_closer_look_lasts_for_some_epochs():
     memory = memory_of("0")
     assert memory.ways(3) == [Way.SHORT, Way.CHUNKED, Way.QUICK]
-    memory.look_closer(3, than=Way.SHORT)
+    memory.look_closer(3, than=Way.SHORT, only_long=True)
     assert memory.ways(3) == [Way.CHUNKED, Way.QUICK]
     memory.look_closer(3, than=Way.CHUNKED)
     assert memory.ways(3) == [Way.QUICK]
     memory.look_closer(4, than=Way.QUICK)
     assert memory.ways(3 + CLOSER_EPOCHS) == []
     assert memory.ways(4 + CLOSER_EPOCHS) == [Way.SHORT, Way.CHUNKED]
+
+
+def test_what_is_odd_among_short_records_is_not_tried_as_a_long_one():
+    memory = memory_of("0")
+    memory.look_closer(3, than=Way.SHORT)
+    assert memory.ways(3) == [Way.QUICK]
+    assert memory.ways(3 + CLOSER_EPOCHS) == [Way.QUICK]
+    assert memory.ways(4 + CLOSER_EPOCHS) == list(Way)
 
 
 def test_a_re_read_is_cut_where_too_many_versions_would_hold_at_once():

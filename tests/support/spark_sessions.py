@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # The first session of a run starts the JVM, whichever test that is in, and its options hold for all others. Tests
 # compile much code and run each of it once: the second compiler of Java only costs time. Without it Java has room for
 # 48 MB of compiled code, which are full after three minutes of tests: from then on it throws away and compiles again.
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 JVM_ARGUMENTS = f"--driver-memory 4g --driver-java-options '{JVM_OPTIONS}' pyspark-shell"
 
 

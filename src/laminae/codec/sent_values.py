@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from laminae.schema.column import DEFAULT, column
 from laminae.schema.nesting import container, inner_fields, is_list
-from laminae.schema.types import VARIANT
+from laminae.schema.types import VARIANT, is_variant
 from laminae.schema.widening import TypeRelation, relation
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ UNAVAILABLE = "__debezium_unavailable_value"
 """What an event has in the place of a value that is stored apart and did not change."""
 # The unscaled number as its bytes, the largest first, with the scale that a column of one scale does not need.
 VARIABLE_DECIMAL = pa.struct([pa.field("scale", pa.int32()), pa.field("value", pa.binary())])
-
-
-def _is_variant(kind: pa.DataType) -> bool:
-    return bool(kind == VARIANT) and b"variant" in (kind.field(1).metadata or {})
 
 
 def _is_instant(kind: pa.DataType) -> bool:
@@ -179,7 +175,7 @@ def _changed(field: pa.Field, change: Callable[[pa.Field], pa.Field]) -> pa.Fiel
     if made.type != field.type:
         return made
     kind = field.type
-    if pa.types.is_struct(kind) and not _is_variant(kind):
+    if pa.types.is_struct(kind) and not is_variant(kind):
         return made.with_type(pa.struct([_changed(inner, change) for inner in kind]))
     if pa.types.is_map(kind):
         key, item = inner_fields(kind)
@@ -189,5 +185,5 @@ def _changed(field: pa.Field, change: Callable[[pa.Field], pa.Field]) -> pa.Fiel
 
 def _inside(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_struct(kind):
-        return [] if _is_variant(kind) else list(kind)
+        return [] if is_variant(kind) else list(kind)
     return inner_fields(kind) if pa.types.is_map(kind) or is_list(kind) else []

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from laminae.errors import InvalidOption, InvalidSchema
 from laminae.schema.column import columns_of
+from laminae.schema.types import is_variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,21 +151,40 @@ def check_changelog(source: str, schema: pa.Schema, options: Options, primary_ke
     ):
         advice = f"Use format = {DEBEZIUM_JSON!r} or 'avro' with changelog = {DEBEZIUM!r}."
         raise _invalid("format", source, f"{given.get('format')} does not go with changelog = {kind!r}", advice)
+    check_columns(schema, options, primary_key)
     if kind == RETRACT:
         _check_retract(source, schema, given, primary_key)
     if kind in TABLES:
         _check_table(source, schema, kind, given, primary_key)
 
 
+def check_columns(schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> None:
+    """Raises when these are no columns for the changelog of a source, now or after a change."""
+    kind = changelog_of(options)
+    own = OWN_NAMES if kind in TABLES else DELTA_NAMES if kind == RETRACT else ()
+    for node in columns_of(schema):
+        if node.name.casefold() in own:
+            problem = f"changelog = {kind!r} has a column of its own by this name"
+            raise InvalidSchema(path=node.name, problem=problem)
+        if kind in TABLES and _has_variant(node):
+            problem = f"changelog = {kind!r} keeps a table, which has no VARIANT; declare it as STRING"
+            raise InvalidSchema(path=node.name, problem=problem)
+        # Without a key an event has every value of the row before it, or is refused.
+        if kind == DEBEZIUM and primary_key and not node.nullable and node.id not in primary_key:
+            problem = "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
+            raise InvalidSchema(path=node.name, problem=problem)
+
+
+def _has_variant(node: Column) -> bool:
+    return is_variant(node.type) or any(map(_has_variant, node.children))
+
+
 def _check_table(source: str, schema: pa.Schema, kind: str, given: dict[str, str], primary_key: Sequence[int]) -> None:
     if kind == UPSERT and not primary_key:
         advice = "Declare one: PRIMARY KEY (column) behind the columns."
         raise _invalid("changelog", source, f"{kind!r} needs a PRIMARY KEY", advice)
-    for name in schema.names:
-        if name in OWN_NAMES:
-            raise InvalidSchema(path=name, problem=f"changelog = {kind!r} has a column of its own by this name")
     if kind == DEBEZIUM:
-        _check_debezium(source, schema, given, primary_key)
+        _check_debezium(source, given)
         return
     if "deleted_by" in given and not pa.types.is_boolean(_field(source, schema, "deleted_by", given).type):
         raise _invalid("deleted_by", source, f"{given['deleted_by']} is no BOOLEAN", "Name a BOOLEAN column.")
@@ -175,12 +195,7 @@ def _check_table(source: str, schema: pa.Schema, kind: str, given: dict[str, str
             raise _invalid("sequence_by", source, f"{given['sequence_by']} has no order", advice)
 
 
-def _check_debezium(source: str, schema: pa.Schema, given: dict[str, str], primary_key: Sequence[int]) -> None:
-    # Without a key an event has every value of the row before it, or is refused.
-    for node in columns_of(schema) if primary_key else ():
-        if not node.nullable and node.id not in primary_key:
-            problem = "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
-            raise InvalidSchema(path=node.name, problem=problem)
+def _check_debezium(source: str, given: dict[str, str]) -> None:
     if not re.fullmatch(r"(source\.)?\w+", given.get("sequence_by", EVENT_ORDER)):
         advice = f"Give a field of the event, such as ts_ms, or of its source, such as {EVENT_ORDER}."
         raise _invalid("sequence_by", source, "it names no field of an event", advice)
@@ -202,9 +217,6 @@ def _check_retract(source: str, schema: pa.Schema, given: dict[str, str], primar
     if not found.nullable or node.id in primary_key:
         problem = f"{found.name} is NULL in every row, as it says what a record does and is no data"
         raise _invalid(names[0], source, problem, "Declare it without NOT NULL, outside the PRIMARY KEY.")
-    for name in schema.names:
-        if name in DELTA_NAMES:
-            raise InvalidSchema(path=name, problem=f"changelog = {RETRACT!r} has a column of its own by this name")
 
 
 def _field(source: str, schema: pa.Schema, option_name: str, given: dict[str, str]) -> pa.Field:

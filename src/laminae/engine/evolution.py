@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
-from laminae.engine.changelogs import option_columns
+from laminae.engine.changelogs import check_columns, option_columns
 from laminae.engine.edits import edit_field
 from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
 from laminae.engine.view_changes import broken_views
-from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
+from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange, InvalidSchema
 from laminae.schema.apply import apply_changes
 from laminae.schema.change import ColumnAdded, DefaultChanged, TypeChanged
 from laminae.schema.column import ID, columns_of, dotted
@@ -196,6 +196,10 @@ def _refusal(
     sources: Sequence[SourceRecord],
     history: Sequence[pa.Schema],
 ) -> LaminaeError | None:
+    try:
+        check_columns(evolved, source.options, source.primary_key)
+    except InvalidSchema as problem:
+        return problem
     removed = removed_ids(source.schema, evolved)
     if users := dependents_on(removed, source, views, history):
         gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))

@@ -158,7 +158,7 @@ def struct_field(name: str, type_: pa.DataType, nullable: bool = True, comment: 
 def sql_type(type_: pa.DataType) -> str:
     """The SQL text of an Arrow type; a type that Spark has no name for prints as Arrow writes it."""
     if pa.types.is_struct(type_):
-        if _is_variant(type_):
+        if is_variant(type_):
             return "VARIANT"
         return f"STRUCT<{', '.join(_field_sql(field) for field in type_)}>"
     if pa.types.is_list(type_):
@@ -198,8 +198,9 @@ def _field_sql(field: pa.Field) -> str:
     return f"{quote_identifier(field.name)}: {sql_type(field.type)}{not_null}{said}"
 
 
-def _is_variant(type_: pa.DataType) -> bool:
-    return type_ == VARIANT and b"variant" in (type_.field(1).metadata or {})
+def is_variant(type_: pa.DataType) -> bool:
+    """Whether this struct is the pair of fields that stands for a VARIANT; its mark is metadata, which `==` ignores."""
+    return bool(type_ == VARIANT) and b"variant" in (type_.field(1).metadata or {})
 
 
 def _decimal(precision: int, scale: int = 0) -> pa.DataType:

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql import types as spark
 
 from laminae.schema.nesting import container, is_list
+from laminae.schema.types import is_variant
 from laminae.spark.reading import OPTIONS
-from laminae.spark.types import arrow_schema, is_variant, spark_type
+from laminae.spark.types import arrow_schema, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from laminae.schema.column import dotted
+from laminae.schema.types import is_variant
 from laminae.spark.expression import (
     FALSE,
     NULL_TEXT,
@@ -27,7 +28,7 @@ from laminae.spark.expression import (
 )
 from laminae.spark.project import first_in
 from laminae.spark.reading import OPTIONS
-from laminae.spark.types import is_variant, spark_type
+from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

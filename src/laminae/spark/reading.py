@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from laminae.schema.types import MAX_PRECISION
+from laminae.schema.types import MAX_PRECISION, is_variant
 from laminae.spark.expression import call, each, each_two, struct, when
 from laminae.spark.literals import default_sql, type_sql
-from laminae.spark.types import is_variant, spark_type
+from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from laminae.schema.column import Column, Path

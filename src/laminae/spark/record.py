@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from laminae.schema.column import Column, Columns, column, columns_of
+from laminae.schema.types import is_variant
 from laminae.spark.expression import TRUE, Expression, any_of, call, cases, literal, options_map, struct, when
 from laminae.spark.literals import default_sql
 from laminae.spark.reading import OPTIONS, declared, is_read_as_declared, reading_field
-from laminae.spark.types import is_variant
 
 if TYPE_CHECKING:
     from laminae.codec.decoders import Decoder

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from laminae.codec.sent_values import has_rules, rule_of
 from laminae.schema.column import columns_of, dotted
-from laminae.schema.types import MAX_PRECISION
+from laminae.schema.types import MAX_PRECISION, is_variant
 from laminae.spark.expression import (
     FALSE,
     TRUE,
@@ -28,7 +28,7 @@ from laminae.spark.expression import (
 )
 from laminae.spark.json_checks import REASONS
 from laminae.spark.literals import type_sql
-from laminae.spark.types import is_variant, spark_type
+from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

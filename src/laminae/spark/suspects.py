@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows it by
 from pyspark.sql import types as spark
 
+from laminae.schema.types import is_variant
 from laminae.spark.expression import (
     FALSE,
     NULL_TEXT,
@@ -33,7 +34,7 @@ from laminae.spark.expression import (
 from laminae.spark.java_text import JavaText
 from laminae.spark.reading import declared, fraction_digits, is_read_as_declared
 from laminae.spark.record import may_be_absent
-from laminae.spark.types import is_variant, spark_type
+from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from pyspark.sql import types as spark
 
 from laminae.errors import InvalidSchema
 from laminae.schema.nesting import is_list
-from laminae.schema.types import COMMENT_KEY, MAX_PRECISION, VARIANT, array_type, map_type, struct_field
+from laminae.schema.types import COMMENT_KEY, MAX_PRECISION, VARIANT, array_type, is_variant, map_type, struct_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +89,6 @@ def spark_type(arrow: pa.DataType) -> spark.DataType:
     if is_list(arrow):
         return spark.ArrayType(spark_type(arrow.value_type), arrow.value_field.nullable)
     return _leaf(arrow.value_type if pa.types.is_dictionary(arrow) else arrow)
-
-
-def is_variant(arrow: pa.DataType) -> bool:
-    """Whether this struct is the pair of fields that stands for a VARIANT; its mark is metadata, which `==` ignores."""
-    return bool(arrow == VARIANT) and b"variant" in (arrow.field(1).metadata or {})
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:

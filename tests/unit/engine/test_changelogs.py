@@ -8,6 +8,7 @@ import pytest
 import laminae as lm
 from laminae.engine.changelogs import DEBEZIUM, OWN_NAMES, changelog_of, check_changelog
 from laminae.errors import DependentsExist, InvalidOption, InvalidSchema
+from laminae.schema.types import VARIANT
 from tests.support.build import col
 
 KEY, NAME, GONE, WEIGHT = (
@@ -81,6 +82,41 @@ def test_names_and_columns_that_events_leave_no_room_for():
         check_changelog("s", pa.schema([NAME.with_name("_op")]), (("changelog", "debezium"),), ())
     # Without a key the row before an event is whole.
     check_changelog("s", pa.schema([KEY, NAME.with_nullable(False)]), (("changelog", "debezium"),), ())
+
+
+NESTED = {
+    "VARIANT": VARIANT,
+    "STRUCT<v: VARIANT>": pa.struct([pa.field("v", VARIANT)]),
+    "ARRAY<VARIANT>": pa.list_(VARIANT),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED.values(), ids=NESTED)
+@pytest.mark.parametrize("options", [{"changelog": "upsert"}, {"format": "debezium-json"}], ids=["upsert", "debezium"])
+def test_a_table_has_no_variant(options, kind):
+    schema = pa.schema([KEY, col("data", kind, id=5)])
+    with pytest.raises(InvalidSchema, match="declare it as STRING"):
+        check_changelog("s", schema, tuple(options.items()), (1,))
+    check_changelog("s", schema, (), (1,))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("ADD COLUMN data VARIANT", "declare it as STRING"),
+        ("ADD COLUMN data STRUCT<v: VARIANT>", "declare it as STRING"),
+        ("ADD COLUMN _Op STRING", "a column of its own by this name"),
+        ("RENAME COLUMN name TO _epoch", "a column of its own by this name"),
+        ("ALTER COLUMN name SET NOT NULL", "cannot be NOT NULL"),
+    ],
+)
+def test_what_a_table_cannot_have_does_not_come_by_a_change_either(tmp_path, change, told):
+    with lm.connect(str(tmp_path)) as db:
+        db.sql("CREATE SOURCE s (id INT, name STRING, PRIMARY KEY (id)) WITH (format = 'debezium-json')")
+        before = db.schema("s")
+        with pytest.raises(InvalidSchema, match=told):
+            db.sql(f"ALTER SOURCE s {change}")
+        assert db.schema("s") == before
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from laminae.catalog.model import SourceRecord, ViewRecord, WatermarkRecord
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
 from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.plan import Outcome, explain
-from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange
+from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange, InvalidSchema
 from laminae.schema.evolvable import EvolutionTrigger
 from tests.support.build import col, schema
 
@@ -67,6 +67,13 @@ def test_a_lossy_change_that_was_found_waits_for_a_person(trigger):
 def test_a_found_compatible_change_applies_at_once_or_waits_under_evolve_confirm():
     assert plan(BASE, ADDED, trigger=EvolutionTrigger.DATA, evolve="auto").outcome is Outcome.APPLY
     assert plan(BASE, ADDED, trigger=EvolutionTrigger.DATA, evolve="confirm").outcome is Outcome.WAIT
+
+
+@pytest.mark.parametrize("trigger", EvolutionTrigger)
+def test_a_column_that_the_table_of_a_source_cannot_have_is_refused_whoever_finds_it(trigger):
+    made = plan(BASE, schema(*BASE, col("_op")), trigger=trigger, changelog="upsert", key=(1,), evolve="auto")
+    assert made.outcome is Outcome.REFUSE
+    assert isinstance(made.refusal, InvalidSchema)
 
 
 def test_the_same_diff_against_the_same_version_has_the_same_fingerprint():

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark
 
-from laminae.schema.types import MAX_PRECISION, sql_type
+from laminae.schema.types import MAX_PRECISION, is_variant, sql_type
 from laminae.spark.expression import Expression, call, literal, when
 from laminae.spark.literals import type_sql
 from laminae.spark.reading import fraction_digits
-from laminae.spark.types import is_variant, spark_type
+from laminae.spark.types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable

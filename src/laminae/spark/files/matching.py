@@ -12,10 +12,9 @@ import pyarrow as pa
 from laminae.schema.column import EXTERNAL_ID, Column, Columns, Path, columns_of, dotted
 from laminae.schema.diff import match_siblings
 from laminae.schema.nesting import is_list
-from laminae.schema.types import sql_type
+from laminae.schema.types import is_variant, sql_type
 from laminae.schema.widening import TypeRelation, relation
 from laminae.spark.files.footers import INSTANT, WALL_CLOCK
-from laminae.spark.types import is_variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -246,7 +246,7 @@ def debezium_page() -> str:
         "`array` is ARRAY, `struct` STRUCT, and `map` with keys of text MAP. A column that was declared with another "
         "type keeps it where each value can become one: TIMESTAMP and TIMESTAMP_NTZ for any number that is a time, "
         "DECIMAL, DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, STRING for any plain number. A value "
-        "that cannot is a dead letter. JSON is text: a VARIANT column is not supported yet.",
+        "that cannot is a dead letter. JSON is text: a VARIANT column is refused, here as in an upsert source.",
         "## Types without a schema",
         "Only the declared type of a column says what a value is. A number in a TIMESTAMP or TIME column counts "
         "`debezium.time` (`micros`, as for columns of PostgreSQL without a precision; `millis` for those of at most "

@@ -2,7 +2,7 @@
 
 The first has the streams, on one Spark session, and the services they read from. The second has the rest: what needs no
 Spark, what starts drivers of its own in order to kill them, and at last, on a session of its own, the state of any
-query, views, and tables without a key. Its output comes at the end.
+query, and views. Its output comes at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ STREAMS = Path("tests/integration/spark")
 APART = (
     STREAMS / "checkpoint",
     *sorted(STREAMS.glob("test_view*.py")),
-    STREAMS / "test_debezium_without_key.py",
 )
 ON_THE_SESSION = (str(STREAMS), *(f"--ignore={place}" for place in APART))
 THE_REST = (

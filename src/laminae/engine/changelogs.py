@@ -162,6 +162,10 @@ def check_columns(schema: pa.Schema, options: Options, primary_key: Sequence[int
     """Raises when these are no columns for the changelog of a source, now or after a change."""
     kind = changelog_of(options)
     own = OWN_NAMES if kind in TABLES else DELTA_NAMES if kind == RETRACT else ()
+    # Those of Avro are known as soon as there is a schema, and before that there is no row.
+    if kind in TABLES and not schema.names and dict(options).get("format") != "avro":
+        problem = f"changelog = {kind!r} keeps a table, which has one at least; evolve = 'auto' adds the others"
+        raise InvalidSchema(path="columns", problem=problem)
     for node in columns_of(schema):
         if node.name.casefold() in own:
             problem = f"changelog = {kind!r} has a column of its own by this name"

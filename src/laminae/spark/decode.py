@@ -85,10 +85,10 @@ def _parts(table: DecoderTable) -> list[tuple[Decoder, ...]]:
     if table.writers is not None:
         return [table.decoders]
     parts: list[tuple[Decoder, ...]] = []
-    columns = MOST_COLUMNS
+    columns = 0
     for decoder in table.decoders:
         columns += len(decoder.schema)
-        if columns > MOST_COLUMNS:
+        if not parts or columns > MOST_COLUMNS:
             parts.append(())
             columns = len(decoder.schema)
         parts[-1] = (*parts[-1], decoder)

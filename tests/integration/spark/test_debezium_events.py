@@ -13,10 +13,10 @@ from laminae.codec.sent_values import UNAVAILABLE
 from laminae.spark.contract import SHORT_BYTES
 from laminae.spark.debezium import DebeziumLog
 from tests.support.debezium_events import compact, connect_field, envelope, message, told
+from tests.support.things import maker_of_things, reasons, told_of
 
 pytestmark = pytest.mark.usefixtures("time_of_day")
 
-THINGS = "CREATE SOURCE things ({columns}, PRIMARY KEY (id)) WITH (connector = 'files', path = '{path}', {options})"
 NAMED = "id INT NOT NULL, name STRING"
 ID = {"type": "int32", "optional": False, "field": "id"}
 NAME = connect_field("name", "string")
@@ -24,32 +24,7 @@ NAME = connect_field("name", "string")
 
 @pytest.fixture
 def things(db, inbox):
-    """A source of that name: called with messages it reads them in one epoch more, and gives the rows."""
-    files = iter(range(1, 100))
-
-    def made(columns: str = NAMED, **options: str):
-        given = {"format": "debezium-json", **options}
-        text = ", ".join(f"{name.replace('__', '.')} = '{value}'" for name, value in given.items())
-        db.sql(THINGS.format(columns=columns, path=inbox, options=text))
-
-        def read(*messages: str | None):
-            lines = [line if line is not None else "null" for line in messages]
-            (inbox / f"{next(files):03}.json").write_text("".join(line + "\n" for line in lines))
-            db.run()
-            return sorted(db.sql("SELECT * FROM things").fetchall(), key=lambda row: row[0])
-
-        return read
-
-    return made
-
-
-def reasons(db) -> list[str]:
-    return sorted(reason for (reason,) in db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall())
-
-
-def told_of(db, what: str) -> list[int]:
-    """`dropped` or `anomalies` of each epoch."""
-    return [getattr(each, what) for each in db._catalog.advances(db._engine.source("things").id)]
+    return maker_of_things(db, inbox, NAMED, key="id")
 
 
 def test_each_kind_of_event(db, things):

@@ -5,64 +5,41 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from laminae.codec.sent_values import UNAVAILABLE
 from laminae.errors import InvalidOption
+from laminae.spark.change_events import EVENT, OLD, TRUNCATE
+from laminae.spark.contract import ERROR, ROW
+from laminae.spark.views.bags import SourceBag
 from laminae.state import check_home
 from laminae.state.compatibility import Kind
 from laminae.trace.manifest import Manifest
 from laminae.views.kernels.bag import BAG
+from laminae.views.kernels.truncated_bag import Lane, Place, is_covered, is_late, is_repeated
 from tests.support.debezium_events import connect_field, envelope, message, told
 from tests.support.debezium_fixtures import case
+from tests.support.things import maker_of_things, reasons, rows, told_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("time_of_day")
 
-SOURCE = "CREATE SOURCE things ({columns}) WITH (connector = 'files', path = '{path}', {options})"
 COLUMNS = "n INT, note STRING"
 FULL = "REPLICA IDENTITY FULL"
 
 
 @pytest.fixture
 def things(db, inbox):
-    """A source of that name: called with messages it reads them in one epoch more, and gives the rows."""
-    files = iter(range(1, 100))
-
-    def made(columns: str = COLUMNS, **options: str):
-        given = {"format": "debezium-json", **options}
-        text = ", ".join(f"{name.replace('__', '.')} = '{value}'" for name, value in given.items())
-        db.sql(SOURCE.format(columns=columns, path=inbox, options=text))
-
-        def read(*messages: str | None):
-            lines = [line if line is not None else "null" for line in messages]
-            (inbox / f"{next(files):03}.json").write_text("".join(line + "\n" for line in lines))
-            db.run()
-            return rows(db)
-
-        return read
-
-    return made
-
-
-def rows(db, text: str = "SELECT * FROM things") -> list[tuple]:
-    return sorted(db.sql(text).fetchall(), key=repr)
-
-
-def reasons(db) -> list[str]:
-    return sorted(reason for (reason,) in db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall())
-
-
-def told_of(db, what: str) -> list[int]:
-    """`dropped` or `anomalies` of each epoch."""
-    return [getattr(each, what) for each in db._catalog.advances(db._engine.source("things").id)]
+    return maker_of_things(db, inbox, COLUMNS)
 
 
 ONE, TWO, UNO = {"n": 1, "note": "one"}, {"n": 2, "note": "two"}, {"n": 1, "note": "uno"}
@@ -432,3 +409,32 @@ def test_bag_goes_back_to_a_savepoint_and_leaves_nothing_behind(db, things, spar
     db.gc()
     assert rows(db) == last
     assert (sum(told_of(db, "anomalies")), reasons(db)) == (0, [])
+
+
+def any_place(dice: random.Random, lanes: str) -> Place:
+    return Place(dice.choice(lanes) if lanes else "", dice.randrange(3), dice.randrange(3), dice.randrange(6))
+
+
+def any_lane(dice: random.Random, name: str, lanes: str) -> Lane:
+    newest, cut = (
+        replace(any_place(dice, lanes), lane=name) if dice.random() < 0.7 else None for _ in ("newest", "cut")
+    )
+    return Lane(name, newest, cut)
+
+
+@pytest.mark.parametrize("lanes", ["", "pq"], ids=["one lane", "partitions"])
+def test_truncations_are_judged_by_spark_as_by_the_kernel(spark, lanes):
+    dice, seen = random.Random(7), set()
+    schema = f"{ERROR} STRING, {ROW} STRUCT<n: INT>, {OLD} STRUCT<n: INT>, {EVENT} STRUCT<op: STRING, sequence: BIGINT>"
+    fields = (pa.field("c1", pa.int32()),)
+    for _ in range(8):
+        heard = tuple(any_lane(dice, name, lanes) for name in lanes or [""])
+        bag = SourceBag(1, "things", pa.schema([pa.field("n", pa.int32())]), fields, bool(lanes), 0, {}, heard)
+        places = [any_place(dice, lanes + "r" if lanes else "") for _ in range(60)]
+        given = [(None, None, None, (TRUNCATE, at.sequence), at.item, at.offset, at.lane) for at in places]
+        frame = spark.createDataFrame(given, f"{schema}, item BIGINT, offset BIGINT, partition STRING")
+        told = [error is not None for (error,) in bag.judged(frame).select(ERROR).collect()]
+        due = [is_late(at, heard) and not is_covered(at, heard) and not is_repeated(at, heard) for at in places]
+        assert told == due
+        seen.update(due)
+    assert seen == {True, False}

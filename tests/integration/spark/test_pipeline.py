@@ -202,6 +202,13 @@ def test_new_fields_evolve_the_schema_and_the_first_record_keeps_its_value(db):
     ]
 
 
+def test_a_source_without_columns_takes_those_of_its_first_records(db):
+    db.sql("CREATE SOURCE notes WITH (evolve = 'auto')")
+    db.insert("notes", [{"id": 1}, {"id": 2, "city": "Ghent"}])
+    db.run()
+    assert sorted(db.sql("SELECT id, city FROM notes").fetchall()) == [(1, None), (2, "Ghent")]
+
+
 def test_relations_join_sources_and_the_catalog(db):
     db.insert("orders", [{"id": 1}])
     db.run()

@@ -16,7 +16,7 @@ from laminae.schema.column import columns_of
 from laminae.schema.types import is_variant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from laminae.catalog.model import Options, SourceRecord, VersionRecord
     from laminae.schema.column import Column
@@ -151,32 +151,31 @@ def check_changelog(source: str, schema: pa.Schema, options: Options, primary_ke
     ):
         advice = f"Use format = {DEBEZIUM_JSON!r} or 'avro' with changelog = {DEBEZIUM!r}."
         raise _invalid("format", source, f"{given.get('format')} does not go with changelog = {kind!r}", advice)
-    check_columns(schema, options, primary_key)
+    for node, problem in column_problems(schema, options, primary_key):
+        raise InvalidSchema(path=node.name, problem=problem)
     if kind == RETRACT:
         _check_retract(source, schema, given, primary_key)
     if kind in TABLES:
         _check_table(source, schema, kind, given, primary_key)
 
 
-def check_columns(schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> None:
-    """Raises when these are no columns for the changelog of a source, now or after a change."""
+def column_problems(schema: pa.Schema, options: Options, primary_key: Sequence[int]) -> Iterator[tuple[Column, str]]:
+    """Columns that a source cannot have with its changelog, each with the reason."""
     kind = changelog_of(options)
-    own = OWN_NAMES if kind in TABLES else DELTA_NAMES if kind == RETRACT else ()
-    # Those of Avro are known as soon as there is a schema, and before that there is no row.
-    if kind in TABLES and not schema.names and dict(options).get("format") != "avro":
-        problem = f"changelog = {kind!r} keeps a table, which has one at least; evolve = 'auto' adds the others"
-        raise InvalidSchema(path="columns", problem=problem)
     for node in columns_of(schema):
-        if node.name.casefold() in own:
-            problem = f"changelog = {kind!r} has a column of its own by this name"
-            raise InvalidSchema(path=node.name, problem=problem)
+        if node.name.casefold() in own_names(options):
+            yield node, f"changelog = {kind!r} has a column of its own by this name"
         if kind in TABLES and _has_variant(node):
-            problem = f"changelog = {kind!r} keeps a table, which has no VARIANT; declare it as STRING"
-            raise InvalidSchema(path=node.name, problem=problem)
+            yield node, f"changelog = {kind!r} keeps a table, which has no VARIANT; declare it as STRING"
         # Without a key an event has every value of the row before it, or is refused.
         if kind == DEBEZIUM and primary_key and not node.nullable and node.id not in primary_key:
-            problem = "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
-            raise InvalidSchema(path=node.name, problem=problem)
+            yield node, "an event that deletes a row may have its key alone, so other columns cannot be NOT NULL"
+
+
+def own_names(options: Options) -> tuple[str, ...]:
+    """Names that columns of the source cannot have."""
+    kind = changelog_of(options)
+    return OWN_NAMES if kind in TABLES else DELTA_NAMES if kind == RETRACT else ()
 
 
 def _has_variant(node: Column) -> bool:

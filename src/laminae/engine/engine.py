@@ -144,7 +144,7 @@ class Engine:
             case Outcome.NOTHING:
                 return NoChange(source.version)
             case Outcome.REFUSE:
-                return Rejected(plan.changes, reasons)
+                return Rejected(plan.changes, reasons, "" if plan.refusal is None else plan.refusal.message)
             case Outcome.WAIT:
                 return self._waiting(source, committed.ids[0] if committed else 0, plan)
             case Outcome.APPLY:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
-from laminae.engine.changelogs import check_columns, option_columns
+from laminae.engine.changelogs import column_problems, option_columns, own_names
 from laminae.engine.edits import edit_field
 from laminae.engine.options import compatibility_of, option, rules_of
 from laminae.engine.plan import Outcome, Plan, verdict_name
@@ -29,7 +29,7 @@ from laminae.schema.identity import assign_ids, rewrite, with_outside_ids, witho
 from laminae.views.dependencies import ALL_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -136,7 +136,18 @@ def _asked(source: SourceRecord, proposal: Proposal) -> tuple[SchemaChange, ...]
     changes = diff_schemas(source.schema, rewrite(proposal.schema, known))
     if proposal.trigger.is_by_person:
         return changes
-    return tuple(c for c in changes if not (isinstance(c, DefaultChanged) and c.new_default is None))
+    return tuple(change for change in changes if not _means_nothing(source, change))
+
+
+def _means_nothing(source: SourceRecord, change: SchemaChange) -> bool:
+    """Of a change that was found: a default that is not told, and a field by a name that no column can have."""
+    if isinstance(change, DefaultChanged):
+        return change.new_default is None
+    return (
+        isinstance(change, ColumnAdded)
+        and len(change.path) == 1
+        and change.path[0].casefold() in own_names(source.options)
+    )
 
 
 def numbered(source: SourceRecord, changes: Sequence[SchemaChange]) -> tuple[pa.Schema, int]:
@@ -196,10 +207,8 @@ def _refusal(
     sources: Sequence[SourceRecord],
     history: Sequence[pa.Schema],
 ) -> LaminaeError | None:
-    try:
-        check_columns(evolved, source.options, source.primary_key)
-    except InvalidSchema as problem:
-        return problem
+    for path, problem in _new_problems(source, evolved):
+        return InvalidSchema(path=path, problem=problem)
     removed = removed_ids(source.schema, evolved)
     if users := dependents_on(removed, source, views, history):
         gone = ", ".join(dotted(path) for path in _paths(columns_of(source.schema), removed))
@@ -218,7 +227,20 @@ def _refusal(
     return rejection(source, verdict.reasons, _alternative(proposal))
 
 
-def rejection(source: SourceRecord, reasons: Iterable[Reason], alternative: str = "") -> EvolutionRejected:
+def _new_problems(source: SourceRecord, evolved: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Columns that the source cannot have. What was there before is not judged: another change may mend it."""
+
+    def found(schema: pa.Schema) -> dict[tuple[int | None, str], str]:
+        problems = column_problems(schema, source.options, source.primary_key)
+        return {(node.id, problem): node.name for node, problem in problems}
+
+    before = found(source.schema)
+    for key, name in found(evolved).items():
+        if key not in before:
+            yield name, key[1]
+
+
+def rejection(source: SourceRecord, reasons: Iterable[Reason | str], alternative: str = "") -> EvolutionRejected:
     return EvolutionRejected(
         source=source.name,
         mode=compatibility_of(source.options),

@@ -48,8 +48,9 @@ def refusal_of(source: SourceRecord, result: EvolutionResult) -> str | None:
         return None
     policy = option(source.options, "on_rejected")
     if policy == STOP and isinstance(result, Rejected):
-        raise rejection(source, result.reasons, ", or set on_rejected = 'ignore'")
-    told = "; ".join(map(str, result.reasons)) or "it waits for a person"
+        raise rejection(source, result.told, ", or set on_rejected = 'ignore'")
+    reasons = result.told if isinstance(result, Rejected) else result.reasons
+    told = "; ".join(map(str, reasons)) or "it waits for a person"
     return f"its schema was not taken: {told}" if policy == DEAD_LETTER else None
 
 

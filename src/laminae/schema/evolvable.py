@@ -77,10 +77,16 @@ class NeedsConfirmation:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The mode refuses the change; the source goes on with the version it had."""
+    """The change is refused; the source goes on with the version it had. `problem` is told where no rule refuses it."""
 
     changes: tuple[SchemaChange, ...]
     reasons: tuple[Reason, ...]
+    problem: str = ""
+
+    @property
+    def told(self) -> tuple[Reason | str, ...]:
+        """Why, in words."""
+        return self.reasons or ((self.problem,) if self.problem else ())
 
 
 EvolutionResult = NoChange | Applied | NeedsConfirmation | Rejected

@@ -89,7 +89,7 @@ class QuickRows(Rows, Protocol):
     def refused(self) -> bool: ...
 
     def only_long(self) -> bool:
-        """Whether records were refused for their length alone, by a way of reading that takes none so long."""
+        """Whether each task that refused its records had one too long for this way: there may be no other reason."""
         ...
 
     def count(self) -> int:

@@ -47,5 +47,5 @@ class Evolving:
             # Somebody changed the schema while the epoch ran: look at the records once more with that.
             return True
         if isinstance(result, Rejected) and option(source.options, "on_rejected") == "stop":
-            raise rejection(source, result.reasons, ", or set on_rejected = 'ignore'")
+            raise rejection(source, result.told, ", or set on_rejected = 'ignore'")
         return isinstance(result, Applied)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from laminae.spark.java import java_class
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -106,5 +108,6 @@ def _keep_quiet_about_long_code(session: SparkSession) -> None:
 
     Spark then runs it without compiling it, and prints a thousand lines of that code as an error.
     """
-    log: Any = getattr(session, "_jvm").org.apache.logging.log4j  # noqa: B009  # it is not part of the typed session
-    log.core.config.Configurator.setLevel(CODE_GENERATOR, log.Level.OFF)
+    jvm: Any = getattr(session, "_jvm")  # noqa: B009  # it is not part of the typed session
+    off = java_class(jvm, "org.apache.logging.log4j.Level").OFF
+    java_class(jvm, "org.apache.logging.log4j.core.config.Configurator").setLevel(CODE_GENERATOR, off)

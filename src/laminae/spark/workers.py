@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# 160,000 rows: to pass them over takes a part of the time that another worker takes to start.
-PASSED_OVER = 16
+# To pass these bytes over takes a part of the time that another worker takes to start.
+PASSED_OVER = 64 << 20
 
 
 @cache
@@ -36,5 +35,8 @@ def pass_over(batches: Iterator[pa.RecordBatch]) -> None:
     Spark ends a worker that has not read to the end, and another takes two seconds of a processor until it has loaded
     what it needs. Of a great many rows the rest is left all the same.
     """
-    for _ in islice(batches, PASSED_OVER):
-        pass
+    passed = 0
+    for batch in batches:
+        passed += batch.nbytes
+        if passed > PASSED_OVER:
+            return

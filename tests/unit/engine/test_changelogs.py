@@ -100,17 +100,6 @@ def test_a_table_has_no_variant(options, kind):
     check_changelog("s", schema, (), (1,))
 
 
-def test_a_table_has_a_column(tmp_path):
-    with lm.connect(str(tmp_path)) as db:
-        with pytest.raises(InvalidSchema, match="one at least"):
-            db.sql("CREATE SOURCE s WITH (format = 'debezium-json', evolve = 'auto')")
-        db.sql("CREATE SOURCE s (n INT) WITH (format = 'debezium-json')")
-        with pytest.raises(InvalidSchema, match="it is the last one of s"):
-            db.sql("ALTER SOURCE s DROP COLUMN n")
-    check_changelog("s", pa.schema([]), (("changelog", "debezium"), ("format", "avro")), ())
-    check_changelog("s", pa.schema([]), (), ())
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [

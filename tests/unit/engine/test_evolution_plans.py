@@ -10,6 +10,7 @@ from laminae.engine.evolution import Proposal, plan_evolution
 from laminae.engine.plan import Outcome, explain
 from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange, InvalidSchema
 from laminae.schema.evolvable import EvolutionTrigger
+from laminae.schema.types import VARIANT
 from tests.support.build import col, schema
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,11 +70,32 @@ def test_a_found_compatible_change_applies_at_once_or_waits_under_evolve_confirm
     assert plan(BASE, ADDED, trigger=EvolutionTrigger.DATA, evolve="confirm").outcome is Outcome.WAIT
 
 
+OF_A_TABLE = {"changelog": "debezium", "key": (1,), "evolve": "auto"}
+FOUND = [trigger for trigger in EvolutionTrigger if not trigger.is_by_person]
+
+
 @pytest.mark.parametrize("trigger", EvolutionTrigger)
-def test_a_column_that_the_table_of_a_source_cannot_have_is_refused_whoever_finds_it(trigger):
-    made = plan(BASE, schema(*BASE, col("_op")), trigger=trigger, changelog="upsert", key=(1,), evolve="auto")
+def test_a_type_that_the_table_of_a_source_cannot_have_is_refused_whoever_finds_it(trigger):
+    made = plan(BASE, schema(*BASE, col("data", VARIANT)), trigger=trigger, **OF_A_TABLE)
     assert made.outcome is Outcome.REFUSE
     assert isinstance(made.refusal, InvalidSchema)
+    assert "declare it as STRING" in made.refusal.message
+
+
+@pytest.mark.parametrize("trigger", FOUND)
+def test_a_field_by_a_name_that_no_column_can_have_keeps_no_other_from_being_added(trigger):
+    made = plan(BASE, schema(*BASE, col("_Timestamp"), col("city")), trigger=trigger, **OF_A_TABLE)
+    assert (made.outcome, [change.column_name for change in made.changes]) == (Outcome.APPLY, ["city"])
+    assert plan(BASE, schema(*BASE, col("_op")), trigger=trigger, **OF_A_TABLE).outcome is Outcome.NOTHING
+    assert plan(BASE, schema(*BASE, col("_op")), trigger=trigger, evolve="auto").outcome is Outcome.APPLY
+
+
+def test_columns_that_a_table_cannot_have_and_has_are_mended_one_by_one():
+    current = schema(col("a", "int", id=1), col("b", id=2, null=False), col("_op", id=3), col("v", VARIANT, id=4))
+    left = schema(*(field for field in current if field.name != "_op"))
+    assert plan(current, schema(*current, col("c")), **OF_A_TABLE).outcome is Outcome.APPLY
+    assert plan(current, left, **OF_A_TABLE).outcome is Outcome.APPLY
+    assert plan(current, schema(*current, col("_weight")), **OF_A_TABLE).outcome is Outcome.REFUSE
 
 
 def test_the_same_diff_against_the_same_version_has_the_same_fingerprint():

@@ -114,7 +114,7 @@ class _Java:
         return cls(
             gateway=gateway,
             schema=schema,
-            serialized_offset=java_class(jvm, "org.apache.spark.sql.execution.streaming.runtime.SerializedOffset"),
+            serialized_offset=java_class(jvm, f"{SQL}.execution.streaming.runtime.SerializedOffset"),
             by_row=_named(jvm, "read.Scan$ColumnarSupportMode").UNSUPPORTED,
             no_partitions=gateway.new_array(_named(jvm, "read.InputPartition"), 0),
             no_metrics=gateway.new_array(_named(jvm, "metric.CustomMetric"), 0),

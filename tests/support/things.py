@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import laminae as lm
 
-SOURCE = "CREATE SOURCE things {columns} WITH (connector = 'files', path = '{path}', {options})"
+SOURCE = "CREATE SOURCE things ({columns}) WITH (connector = 'files', path = '{path}', {options})"
 Row = tuple[Any, ...]
 Read = Callable[..., list[Row]]
 
@@ -27,7 +27,7 @@ def maker_of_things(db: lm.Database, inbox: Path, usual: str, key: str | None = 
         given = {"format": "debezium-json", **options}
         text = ", ".join(f"{name.replace('__', '.')} = '{value}'" for name, value in given.items())
         listed = columns if key is None else f"{columns}, PRIMARY KEY ({key})"
-        db.sql(SOURCE.format(columns=f"({listed})" if listed else "", path=inbox, options=text))
+        db.sql(SOURCE.format(columns=listed, path=inbox, options=text))
 
         def read(*messages: str | None) -> list[Row]:
             lines = [line if line is not None else "null" for line in messages]

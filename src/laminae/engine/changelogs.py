@@ -183,6 +183,9 @@ def _has_variant(node: Column) -> bool:
 
 
 def _check_table(source: str, schema: pa.Schema, kind: str, given: dict[str, str], primary_key: Sequence[int]) -> None:
+    if not schema.names:
+        problem = f"changelog = {kind!r} keeps a table, which has one at least; evolve = 'auto' adds others"
+        raise InvalidSchema(path="columns", problem=problem)
     if kind == UPSERT and not primary_key:
         advice = "Declare one: PRIMARY KEY (column) behind the columns."
         raise _invalid("changelog", source, f"{kind!r} needs a PRIMARY KEY", advice)

@@ -411,21 +411,6 @@ def test_bag_goes_back_to_a_savepoint_and_leaves_nothing_behind(db, things, spar
     assert (sum(told_of(db, "anomalies")), reasons(db)) == (0, [])
 
 
-def test_a_source_without_columns_takes_those_of_its_first_events(db, things):
-    read = things("", evolve="auto")
-    assert read(message("c", 10, ONE), message("c", 11, ONE)) == [(1, "one"), (1, "one")]
-    assert read(message("d", 12, before=ONE)) == [(1, "one")]
-
-
-def test_without_columns_there_is_no_row_to_count_until_there_are(db, things):
-    read = things("")
-    assert read(message("t", 9), message("c", 10, ONE), None) == []
-    assert reasons(db) == ["the source has no columns: without them there is no row to count"]
-    db.sql("ALTER SOURCE things ADD COLUMN n INT")
-    assert db.replay_dead_letters("things").rows == 1
-    assert rows(db) == [(1,)]
-
-
 def any_place(dice: random.Random, lanes: str) -> Place:
     return Place(dice.choice(lanes) if lanes else "", dice.randrange(3), dice.randrange(3), dice.randrange(6))
 

@@ -100,6 +100,14 @@ def test_a_table_has_no_variant(options, kind):
     check_changelog("s", schema, (), (1,))
 
 
+@pytest.mark.parametrize("options", ["format = 'debezium-json', evolve = 'auto'", "changelog = 'upsert'"])
+def test_a_table_has_a_column(tmp_path, options):
+    with lm.connect(str(tmp_path)) as db:
+        with pytest.raises(InvalidSchema, match="one at least"):
+            db.sql(f"CREATE SOURCE s WITH ({options})")
+        db.sql("CREATE SOURCE s WITH (evolve = 'auto')")
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -74,7 +74,6 @@ REASONS = {
     "value": " was not sent, as it did not change, and before does not have it either",
     "late": "this TRUNCATE came behind events that follow it: without a PRIMARY KEY it is known no more which rows it "
     "leaves",
-    "columns": "the source has no columns: without them there is no row to count",
     "partitions": ". Give the topic one partition",
 }
 
@@ -117,9 +116,6 @@ class SourceBag:
         """Decoded records, with an error where a value is nowhere to be found, or a truncation comes too late."""
         op, row, old = column(EVENT).field("op"), column(ROW), column(OLD)
         reasons = []
-        if not self.columns:
-            is_ignored = op.is_one_of((TRUNCATE, *IGNORED))
-            reasons.append(when(~is_ignored, literal(REASONS["columns"])))
         for name, kind in self._types.items():
             lacks, lacked = is_unavailable(row.field(name), kind), is_unavailable(old.field(name), kind)
             if lacks is None or lacked is None:

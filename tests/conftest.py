@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laminae.catalog import Catalog
     from tests.support.iceberg import Lake
 
-pytest_plugins = ["tests.support.skips", "tests.services.fixtures"]
+pytest_plugins = ["tests.support.skips", "tests.support.spark_marker", "tests.services.fixtures"]
 
 prepare_jvm()
 
@@ -30,7 +30,7 @@ NO_POSTGRES = "PostgreSQL is not installed (initdb, pg_ctl): the catalog was NOT
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long fault-injection runs are for `make chaos`, which names the marker."""
+    """Long fault-injection runs are for `make chaos`. An expression that names the marker decides by itself."""
     if "chaos" in config.getoption("markexpr"):
         return
     long = [item for item in items if item.get_closest_marker("chaos")]

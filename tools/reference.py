@@ -1,4 +1,4 @@
-"""Write the reference pages from the tables in the code: `make docs`. With `--check`, only say which are out of date.
+"""Write the reference pages from the tables in the code: `make docs`. `--check` only reports outdated pages.
 
 Every fact on these pages comes from a table that the program itself reads; only headings and notes are written here.
 """
@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laminae.codec.avro_forms import FORMS, MAX_PRECISION
-from laminae.codec.avro_of_columns import WRITTEN
-from laminae.codec.connect_schema import DECIMAL, PLAIN, SEMANTIC
-from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS, OptionRow
+from laminae.codec.avro.from_columns import WRITTEN
+from laminae.codec.avro.type_table import FORMS, MAX_PRECISION
+from laminae.codec.debezium.connect_schema import DECIMAL, PLAIN, SEMANTIC
+from laminae.engine.options import SETTINGS, SINK_OPTIONS, SOURCE_OPTIONS, VIEW_OPTIONS
 from laminae.errors import ERRORS, LaminaeError
 from laminae.schema.compatibility import RULES, CompatibilityMode, Rule, RuleRow, RuleSet
 from laminae.schema.types import FOREIGN_NAMES, TYPES, sql_type
@@ -22,21 +22,26 @@ from laminae.schema.widening import LAYOUTS, LIST_LAYOUTS, WIDENINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from laminae.engine.options.rows import OptionRow
+
 PAGES_DIR = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE = "<!-- Made by `make docs` from the tables in the code. Change the table, not this page. -->"
 
 OPERATIONS = (
-    ("`c`, `r`, `u`", "the row of `after` is there under its key; of the row before it nothing need be told"),
-    ("`d`", "the row with the key in `before` goes, and is remembered: a late event does not bring it back"),
-    ("`t`", "all rows go whose last event came before it, also where it is read behind or ahead of others"),
-    ("`m`, a tombstone", "nothing; they are counted"),
+    ("`c`, `r`, `u`", "the row of `after` replaces the row of its key; `before` is not needed"),
+    (
+        "`d`",
+        "deletes the row with the key in `before`; the delete is remembered, so that a late event does not restore it",
+    ),
+    ("`t`", "deletes all rows whose last event precedes it, even if it is read out of order"),
+    ("`m`, a tombstone", "ignored and counted"),
 )
 BAG_OPERATIONS = (
-    ("`c`, `r`", "the row of `after` comes once more"),
-    ("`u`", "the row of `before` goes once, the row of `after` comes once more"),
-    ("`d`", "the row of `before` goes once"),
-    ("`t`", "all rows go that came before it"),
-    ("`m`, a tombstone", "nothing; they are counted"),
+    ("`c`, `r`", "inserts one row `after`"),
+    ("`u`", "deletes one row `before` and inserts one row `after`"),
+    ("`d`", "deletes one row `before`"),
+    ("`t`", "deletes all rows that precede it"),
+    ("`m`, a tombstone", "ignored and counted"),
 )
 WAYS = {
     "days": "days since 1970",
@@ -58,15 +63,14 @@ def compatibility_page() -> str:
     reasons = [(said, row.why, row.remedy or "-") for said, row in _judged()]
     return _page(
         "Compatibility",
-        "What a mode says to each kind of change. `ok`: applied. `confirm`: applied when a person typed it as DDL, "
-        "otherwise it waits in `laminar_catalog.pending_changes`. `no`: refused, unless the statement says FORCE and "
-        "NONE would not refuse it too.",
+        "Result of each compatibility mode for each kind of change. `ok`: applied. `confirm`: applied if typed as "
+        "DDL, otherwise it waits in `laminar_catalog.pending_changes`. `no`: refused, unless the statement has FORCE "
+        "and NONE would not refuse it.",
         _table(("change", *MODES), answers),
-        "A `_TRANSITIVE` mode gives the same answers, against every earlier version instead of the latest alone. "
-        "The two rule sets differ in dropped columns and nowhere else; "
-        "`compatibility_rules` chooses one, and `seed` is the default.",
-        "## Why, and what to do",
-        _table(("change", "why", "what to do when a mode refuses it"), reasons),
+        "A `_TRANSITIVE` mode checks against every earlier version instead of the latest only. The two rule sets "
+        "differ only in dropped columns; `compatibility_rules` selects one, and `seed` is the default.",
+        "## Reasons and remedies",
+        _table(("change", "reason", "remedy if a mode refuses it"), reasons),
     )
 
 
@@ -82,10 +86,10 @@ def _judged() -> Iterable[tuple[str, RuleRow]]:
 
 def widening_page() -> str:
     parts = [
-        "Which type may become which without losing a value, as `is_safe_widening(old, new, system)` answers. "
-        "`arrow` is laminae's own table: a change it lists is `TypeWidened`; the other tables are the limits of the "
-        "format or table a stream comes from. Type names are Arrow's. Structs, lists and maps widen when what is "
-        "inside them does. A type is not a widening of itself."
+        "Which types can be converted without losing a value, as `is_safe_widening(old, new, system)` returns it. "
+        "`arrow` is the table that laminae uses for `TypeWidened`; the other tables are the limits of a format or "
+        "table system. Type names are Arrow's. Structs, lists and maps widen if their elements do. A type is not a "
+        "widening of itself."
     ]
     for system, widening in WIDENINGS.items():
         rows = [(_code(old), ", ".join(map(_code, new.split()))) for old, new in widening.pairs.items()]
@@ -103,8 +107,8 @@ def widening_page() -> str:
 
 def errors_page() -> str:
     parts = [
-        "Every error is a `LaminaeError` with a stable `code`, the `params` behind its text, a `message` and a "
-        "`remedy`. The class of each is in `laminae.errors`."
+        "Every error is a `LaminaeError` with a stable `code`, the `params` of its text, a `message` and a `remedy`. "
+        "The classes are in `laminae.errors`."
     ]
     for code, row in ERRORS.items():
         facts = {
@@ -113,33 +117,33 @@ def errors_page() -> str:
             "Parameters": ", ".join(map(_code, row.parameters)) or "none",
             "Remedy": _remedy(row.remedy),
         }
-        parts += [f"## {code}", "\n".join(f"- {name}: {told}" for name, told in facts.items())]
+        parts += [f"## {code}", "\n".join(f"- {name}: {value}" for name, value in facts.items())]
     return _page("Errors", *parts)
 
 
 def _remedy(remedy: str) -> str:
     """A remedy that is nothing but a parameter is written where the error is raised."""
-    return "said by the error itself" if remedy == "{advice}" else _text(remedy.replace("{{", "{").replace("}}", "}"))
+    return "part of the error message" if remedy == "{advice}" else _text(remedy.replace("{{", "{").replace("}}", "}"))
 
 
 def options_page() -> str:
     return _page(
         "Options and settings",
-        "Names are checked, values are checked, and a literal secret is refused: write `'${env:NAME}'` or "
-        "`'${file:/path}'`. Options of connectors, views and sinks are kept in the catalog already; what they "
-        "describe comes with the Spark pipelines.",
-        "## Of a source",
+        "Names and values are validated, and a literal secret is refused: use `'${env:NAME}'` or `'${file:/path}'`, "
+        "which is resolved at use. A webhook URL whose path or query may contain a token must be a reference as a "
+        "whole.",
+        "## Source options",
         "`CREATE SOURCE ... WITH (...)`, `ALTER SOURCE ... SET (...)`",
         _options(SOURCE_OPTIONS),
-        "## Of a materialized view",
+        "## View options",
         _options(VIEW_OPTIONS),
-        "## Of a sink",
+        "## Sink options",
         _options(SINK_OPTIONS),
         "## Settings of a home",
         "`SET name = value`",
         _options(SETTINGS),
-        "## Passed through",
-        "Any other option with a dot in its name is a setting of a client library and goes to it as it is.",
+        "## Client settings",
+        "Any other option with a dot in its name is passed unchanged to the client library.",
     )
 
 
@@ -160,12 +164,12 @@ def types_page() -> str:
     foreign = [(_code(name), _code(sql)) for name, sql in FOREIGN_NAMES.items()]
     return _page(
         "SQL types",
-        "The names are Spark's. A type is printed under its first name, whichever was typed.",
-        _table(("type", "also read", "numbers", "Arrow type"), rows),
-        "Nested types are `ARRAY<T>`, `MAP<K, V>` and `STRUCT<name: T [NOT NULL] [COMMENT 'text'], ...>`. "
-        "The length of VARCHAR and the precision of TIME are read and not enforced.",
+        "The names are Spark's. A type is printed under its first name.",
+        _table(("type", "aliases", "parameters", "Arrow type"), rows),
+        "Nested types are `ARRAY<T>`, `MAP<K, V>` and `STRUCT<name: T [NOT NULL] [COMMENT 'text'], ...>`. The length "
+        "of VARCHAR and the precision of TIME are accepted but not enforced.",
         "## Names of other systems",
-        "These are not read. The error that refuses one suggests the name on the right.",
+        "These names are not accepted. The error suggests the name on the right.",
         _table(("typed", "suggested"), foreign),
     )
 
@@ -179,23 +183,23 @@ def avro_page() -> str:
     return _page(
         "Avro types",
         "## Avro to columns",
-        "A column may be NULL where its Avro type is a union with `null`. Where Spark's `from_avro` gives another "
-        "type, laminae converts it.",
-        _table(("Avro type", "logical type", "column", "`from_avro` gives"), read),
-        f"A `decimal` on `bytes` or `fixed` is `DECIMAL(p, s)`; one of more than {MAX_PRECISION} digits is refused. A "
-        "logical type that does not fit its type is ignored, as the specification says. A `record` is a STRUCT, an "
-        "`array` an ARRAY, a `map` a MAP with STRING keys. A record that contains itself is refused by name, and so is "
-        "a schema whose root is no record.",
-        "A union of `int` and `long` is BIGINT, one of `float` and `double` is DOUBLE. Any other union with more than "
-        "one type beside `null` is `STRUCT<member0, member1, ...>` in the order of the types, `null` not counted: the "
-        "member of the type that was written has the value, the others are NULL.",
-        "Aliases of a field are kept as former names. `field-id`, `element-id`, `key-id` and `value-id`, as Iceberg "
-        "writes them, are kept as ids. A default becomes that of the column; a null default says nothing new.",
+        "A column is nullable if its Avro type is a union with `null`. If Spark's `from_avro` returns another type, "
+        "laminae converts it.",
+        _table(("Avro type", "logical type", "column", "result of `from_avro`"), read),
+        f"A `decimal` on `bytes` or `fixed` is `DECIMAL(p, s)`; more than {MAX_PRECISION} digits are refused. A "
+        "logical type that does not match its type is ignored, as the specification requires. A `record` is a "
+        "STRUCT, an `array` an ARRAY, a `map` a MAP with STRING keys. A recursive record and a schema whose root is "
+        "not a record are refused by name.",
+        "A union of `int` and `long` is BIGINT, one of `float` and `double` is DOUBLE. Any other union with more "
+        "than one type besides `null` is `STRUCT<member0, member1, ...>` in the order of the types without `null`: "
+        "the member of the written type has the value, the others are NULL.",
+        "Aliases of a field become former names. `field-id`, `element-id`, `key-id` and `value-id`, as written by "
+        "Iceberg, become ids. A default becomes the default of the column; a null default is ignored.",
         "## Columns to Avro",
         _table(("column", "Avro type"), written),
-        "DECIMAL is `bytes` with the logical type `decimal`. A column that may be NULL is a union with `null` and has "
-        "the default null if it has none of its own. Records are named after their place. Intervals, VARIANT and maps "
-        "whose keys are not text have no Avro form and are refused by name.",
+        "DECIMAL is `bytes` with the logical type `decimal`. A nullable column is a union with `null` and has the "
+        "default null unless it has another. Nested records are named after their path. Intervals, VARIANT and maps "
+        "whose keys are not text cannot be written as Avro and are refused by name.",
     )
 
 
@@ -203,64 +207,65 @@ def debezium_page() -> str:
     named = [(_code(name), _code(sql_type(kind)), WAYS[rule]) for name, (rule, kind) in SEMANTIC.items()]
     plain = [(_code(name), _code(sql_type(kind))) for name, kind in PLAIN.items()]
     return _page(
-        "Debezium's events",
-        "A source with `changelog = 'debezium'` takes the events of a table, as JSON with or without `schema` "
-        "(`format = 'debezium-json'`) or as Avro behind a registry's frame (`format = 'avro'`). The columns are those "
-        "of `after`.",
+        "Debezium events",
+        "A source with `changelog = 'debezium'` reads the events of a table, as JSON with or without `schema` "
+        "(`format = 'debezium-json'`) or as Avro in the Confluent wire format (`format = 'avro'`). The columns are "
+        "those of `after`.",
         "## Tables with a PRIMARY KEY",
-        _table(("op", "what is done"), OPERATIONS),
-        "The old row is always the one that is kept here. Events are ordered by `source.lsn`, or by what `sequence_by` "
-        "names; one that is not newer than the last of its key is dropped and counted. A value that PostgreSQL stores "
-        "apart and did not send (`__debezium_unavailable_value`, also in an array, as its bytes, or as the key of a "
-        "map) is that of the row before; of a row whose key changed, that of the row under the old key. In files and "
-        "pushed rows, which have no header that tells of it, both events of such a change must be of one epoch.",
+        _table(("op", "effect"), OPERATIONS),
+        "The old row is always taken from the state of the source, never from `before`. Events are ordered by "
+        "`source.lsn`, or by the field in `sequence_by`; an event that is not newer than the last one of its key is "
+        "dropped and counted. A TOASTed value that PostgreSQL did not send (`__debezium_unavailable_value`, also in "
+        "an array, as bytes, or as a map key) is taken from the previous row; if the key changed, from the row of "
+        "the old key. If the insert of such a row is read from Kafka before its delete, the row keeps its old key "
+        "until the delete is read, and is counted in `laminar_catalog.anomalies` until then. In files and pushed "
+        "rows, which have no header for it, both events of a key change must be in one epoch.",
         "## Tables without a key",
-        "Without PRIMARY KEY a source keeps a bag of rows, in which equal ones count. The table upstream needs "
-        "`REPLICA IDENTITY FULL`: the row that goes is known by its values alone.",
-        _table(("op", "what is done"), BAG_OPERATIONS),
-        "Both rows of an event are taken, or the message is a dead letter: where either cannot be decoded, where "
-        "`before` is missing in a `u` or `d`, or has no value at all in any column (so a row of nothing but NULLs can "
-        "come, and not go). A value that was not sent is that of `before`; where that does not have it either, the "
-        "message is a dead letter. Columns may be NOT NULL. A row that goes and is not there takes nothing; it is "
-        "counted in `laminar_catalog.anomalies` until it comes. So it is with the events of a table that has a key "
-        "upstream and the default identity, whose `d` has nothing but the key.",
-        "Delivery is at least once: an event that the connector sends again after a crash counts again, as nothing "
-        "tells it from another one alike; only what comes again together with the truncation behind it leaves the "
-        "same. A `d` that is sent again takes another row that is equal, or, where there is none, one that is not "
-        "there: then the next equal row that comes is not shown, until somebody corrects it. So it is with `before` "
-        "of a `u`. A truncation is exact for one partition, for files and for pushed rows: there the place in the log "
-        "says what came before it. Over several partitions `source.lsn`, or what `sequence_by` names, does; a `t` "
-        "that comes in a later epoch than events of other partitions which follow it is a dead letter, as the rows it "
-        "leaves are not known any more. Give the topic of such a table one partition "
+        "Without a PRIMARY KEY a source maintains a multiset of rows. The upstream table needs `REPLICA IDENTITY "
+        "FULL`, because a deleted row is identified by its values.",
+        _table(("op", "effect"), BAG_OPERATIONS),
+        "A message is a dead letter if one of its rows cannot be decoded, if `before` is missing in a `u` or `d`, or "
+        "if `before` has no value in any column (a row of only NULLs can therefore be inserted but not deleted). A "
+        "value that was not sent is taken from `before`; if it is missing there too, the message is a dead letter. "
+        "Columns may be NOT NULL. A delete of a row that does not exist is counted in `laminar_catalog.anomalies` "
+        "until the row arrives. This also happens with events of a table that has a key and the default replica "
+        "identity upstream, whose `d` events contain only the key.",
+        "Delivery is at least once: an event that the connector sends again after a crash is counted again, because "
+        "it cannot be distinguished from an equal event; only repeated events that are followed by their repeated "
+        "truncation have no effect. A repeated `d` deletes another equal row, or, if there is none, a row that does "
+        "not exist: the next equal row is then not shown until the data is corrected. The same applies to `before` "
+        "of a `u`. A truncation is exact for one partition, for files and for pushed rows, where the position in the "
+        "log determines the order. Over several partitions `source.lsn`, or the field in `sequence_by`, determines "
+        "it; a `t` that arrives in a later epoch than events of other partitions that follow it is a dead letter, "
+        "because the remaining rows cannot be determined. Use one partition for the topic of such a table "
         "(`topic.creation.default.partitions`).",
-        "A new column has in the rows that are there the default that the source knows (NULL without one), and "
-        "upstream the default of the table: where they differ, a row that changes later is not found again. A schema "
-        "brings the default along; without one, say it first: `ALTER SOURCE ... ADD COLUMN ... DEFAULT`. With any "
-        "change of its columns all rows of a bag are read and written once, in the next epoch.",
-        "## Types that a schema tells",
-        "In JSON with `schema`, and in Avro by `connect.name`, the name of a semantic type says what a value is:",
-        _table(("semantic type", "column", "how a value is written"), named),
-        f"`{DECIMAL}` is `DECIMAL(p, s)` by its parameters, of {MAX_PRECISION} digits where it does not tell them; a "
-        "value of more than sixteen bytes is a dead letter. Any other type is that of its plain one:",
+        "In existing rows a new column has the default that the source knows (otherwise NULL), and upstream the "
+        "default of the table: if they differ, a row that changes later is not found. A schema contains the default; "
+        "without one, first run `ALTER SOURCE ... ADD COLUMN ... DEFAULT`. After a change of its columns all rows of "
+        "the multiset are rewritten once, in the next epoch.",
+        "## Types with a schema",
+        "In JSON with `schema`, and in Avro by `connect.name`, the semantic type determines the column type:",
+        _table(("semantic type", "column", "encoding"), named),
+        f"`{DECIMAL}` is `DECIMAL(p, s)` by its parameters, with {MAX_PRECISION} digits if they are missing; a value "
+        "of more than sixteen bytes is a dead letter. Other fields are mapped by their plain type:",
         _table(("plain type", "column"), plain),
-        "`array` is ARRAY, `struct` STRUCT, and `map` with keys of text MAP. A column that was declared with another "
-        "type keeps it where each value can become one: TIMESTAMP and TIMESTAMP_NTZ for any number that is a time, "
-        "DECIMAL, DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, STRING for any plain number. A value "
-        "that cannot is a dead letter. JSON is text: a VARIANT column is refused, here as in an upsert source.",
+        "`array` is ARRAY, `struct` STRUCT, and `map` with text keys MAP. A column that is declared with another "
+        "type keeps it if the values can be converted: TIMESTAMP and TIMESTAMP_NTZ for any numeric time, DECIMAL, "
+        "DOUBLE or STRING for any decimal, DECIMAL and DOUBLE for text, STRING for any plain number. A value that "
+        "cannot be converted is a dead letter. JSON is text: a VARIANT column is refused, as in an upsert source.",
         "## Types without a schema",
-        "Only the declared type of a column says what a value is. A number in a TIMESTAMP or TIME column counts "
-        "`debezium.time` (`micros`, as for columns of PostgreSQL without a precision; `millis` for those of at most "
-        "three digits, and where Debezium has `time.precision.mode=connect`), in a DATE column days. Text is read as "
-        "ISO 8601 writes it, and is UTC without a zone. A text in a DECIMAL column is base64 of the unscaled number, "
-        "at the column's own scale, or the number itself with `debezium.decimal = 'text'` "
-        "(`decimal.handling.mode=string`); a number is what it says. BINARY is base64. NaN and the "
-        "infinities are texts in a DOUBLE column.",
-        "## When the table changes",
-        "The next event has the new shape. With `evolve = 'auto'` new columns are added, and wider types taken on, in "
-        "the epoch of that event: by its schema, or by what it holds. What is gone stays, and is NULL in rows to come: "
-        "a renamed column is one that is gone and one that is new, until `ALTER SOURCE ... RENAME COLUMN`. A type of "
-        "another kind waits in `laminar_catalog.pending_changes`; until then its events are dead letters, and can be "
-        "replayed: their place keeps them from undoing what came later.",
+        "The declared type of a column determines how a value is read. A number in a TIMESTAMP or TIME column has "
+        "the unit `debezium.time` (`micros`, as for PostgreSQL columns without a precision; `millis` for those of at "
+        "most three digits, and with `time.precision.mode=connect`), in a DATE column it counts days. Text is read "
+        "as ISO 8601, in UTC without a zone. Text in a DECIMAL column is base64 of the unscaled number at the scale "
+        "of the column, or the number itself with `debezium.decimal = 'text'` (`decimal.handling.mode=string`); a "
+        "JSON number is the value itself. BINARY is base64. NaN and the infinities are text in a DOUBLE column.",
+        "## Schema changes",
+        "The next event has the new columns. With `evolve = 'auto'` new columns are added and types are widened in "
+        "the epoch of that event, by its schema or by its values. A removed column is kept, and is NULL in new rows: "
+        "a renamed column is a removed one and a new one until `ALTER SOURCE ... RENAME COLUMN`. A change to an "
+        "unrelated type waits in `laminar_catalog.pending_changes`; until it is confirmed its events are dead "
+        "letters and can be replayed: their position in the log keeps them from overwriting later events.",
     )
 
 

@@ -1,8 +1,8 @@
-"""`make test`: all tests, as two runs of pytest side by side, since a test of a stream waits more than it computes.
+"""`make test`: all tests, in two pytest processes side by side, one for each core.
 
-The first has the streams, on one Spark session, and the services they read from. The second has the rest: what needs no
-Spark, what starts drivers of its own in order to kill them, and at last, on a session of its own, the state of any
-query, and views. Its output comes at the end.
+The first runs the streams that read from services, on one Spark session. The second runs what needs no Spark, what
+starts drivers in order to kill them, and then, on a Spark session of its own, the folders of `OWN_SESSION`. Both take
+about the same time. The output of the second is printed at the end.
 """
 
 from __future__ import annotations
@@ -13,26 +13,23 @@ import tempfile
 from pathlib import Path
 
 STREAMS = Path("tests/integration/spark")
-APART = (
-    STREAMS / "checkpoint",
-    *sorted(STREAMS.glob("test_view*.py")),
-)
-ON_THE_SESSION = (str(STREAMS), *(f"--ignore={place}" for place in APART))
-THE_REST = (
+OWN_SESSION = tuple(STREAMS / name for name in ("checkpoint", "views", "epoch", "query", "catalyst"))
+WITH_SERVICES = (str(STREAMS), *(f"--ignore={folder}" for folder in OWN_SESSION))
+OTHERS = (
     "tests/unit",
     "tests/behaviours",
     "tests/properties",
-    *(str(place) for place in sorted(STREAMS.parent.glob("[!_]*")) if place != STREAMS),
-    *map(str, APART),
+    *(str(path) for path in sorted(STREAMS.parent.glob("[!_]*")) if path != STREAMS),
+    *map(str, OWN_SESSION),
 )
 PYTEST = (sys.executable, "-m", "pytest", "--durations=15")
 
 
 def main() -> int:
     with tempfile.TemporaryFile() as output:
-        rest = subprocess.Popen([*PYTEST, *THE_REST], stdout=output, stderr=subprocess.STDOUT)
+        rest = subprocess.Popen([*PYTEST, *OTHERS], stdout=output, stderr=subprocess.STDOUT)
         try:
-            session = subprocess.run([*PYTEST, *ON_THE_SESSION], check=False).returncode
+            session = subprocess.run([*PYTEST, *WITH_SERVICES], check=False).returncode
         finally:
             other = rest.wait()
             output.seek(0)

@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from laminae.api.database import Database, connect
+    from laminae.api.result import Result
     from laminae.errors import LaminaeError
-    from laminae.notices.model import SchemaNotice
-    from laminae.result import Result
+    from laminae.notifications.model import SchemaNotice
     from laminae.schema.apply import apply_evolution
     from laminae.schema.avro import check_avro
     from laminae.schema.change import SchemaChange
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from laminae.schema.evolvable import EvolutionResult, EvolutionTrigger, SchemaEvolvable
     from laminae.schema.projection import ColumnProjection
     from laminae.schema.widening import is_safe_widening
-    from laminae.session import Database, connect
     from laminae.version import __version__
 
 __all__ = [
@@ -47,18 +47,18 @@ _MODULES = {
     "__version__": "version",
     "ColumnProjection": "schema.projection",
     "CompatibilityMode": "schema.compatibility",
-    "Database": "session",
+    "Database": "api.database",
     "EvolutionResult": "schema.evolvable",
     "EvolutionTrigger": "schema.evolvable",
     "EvolutionVerdict": "schema.compatibility",
     "LaminaeError": "errors",
-    "Result": "result",
+    "Result": "api.result",
     "SchemaChange": "schema.change",
     "SchemaEvolvable": "schema.evolvable",
-    "SchemaNotice": "notices.model",
+    "SchemaNotice": "notifications.model",
     "apply_evolution": "schema.apply",
     "check_avro": "schema.avro",
-    "connect": "session",
+    "connect": "api.database",
     "diff_schemas": "schema.diff",
     "evaluate_evolution": "schema.compatibility",
     "is_safe_widening": "schema.widening",

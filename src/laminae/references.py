@@ -11,9 +11,9 @@ from laminae.errors import InvalidOption
 def resolved(reference: str, option: str, owner: str) -> str:
     """What `${env:NAME}` or `${file:/path}` stands for now; InvalidOption, without any value, where it is nothing."""
     kind, _, name = reference[2:-1].partition(":")
-    problem = f"there are no references of kind {kind}"
+    problem = f"{kind} is not a kind of reference"
     if kind == "env":
-        problem = f"the environment has no {name}"
+        problem = f"the environment variable {name} is not set"
         if name in os.environ:
             return os.environ[name]
     if kind == "file":
@@ -22,5 +22,8 @@ def resolved(reference: str, option: str, owner: str) -> str:
         except (OSError, ValueError) as error:
             problem = f"{name} cannot be read: {type(error).__name__}"
     raise InvalidOption(
-        option=option, owner=owner, problem=problem, advice="Refer to what is there as ${env:NAME} or ${file:/path}."
+        option=option,
+        owner=owner,
+        problem=problem,
+        advice="Use ${env:NAME} for an environment variable that is set, or ${file:/path} for a readable file.",
     )

@@ -12,7 +12,7 @@ import pytest
 from laminae.catalog.model import HistoryRow, WatermarkRecord
 from laminae.catalog.updates import PutSetting, RecordVerdict, SetPosition, SetSourceOptions
 from laminae.errors import ConcurrentChange, DuplicateObject, InvalidName, UnknownObject
-from laminae.schema.describe import HistoryChange
+from laminae.schema.change import HistoryChange
 from laminae.schema.evolvable import EvolutionTrigger
 from tests.support.catalogs import (
     NOON,

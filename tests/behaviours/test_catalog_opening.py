@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.catalog import migrations, open_catalog, postgres, sqlite
+from laminae.catalog import migrations, open_catalog
+from laminae.catalog.drivers import sqlite
 from laminae.catalog.updates import PutSetting
 from laminae.errors import (
     CatalogCorrupt,
@@ -20,6 +21,7 @@ from laminae.errors import (
     LaminaeError,
     NewerHome,
 )
+from laminae.net import postgres
 from tests.support.catalogs import POSTGRES, create, driver_of, epoch, evolve, live, made, propose, sink, view
 
 if TYPE_CHECKING:

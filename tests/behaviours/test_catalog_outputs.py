@@ -94,10 +94,10 @@ def test_a_sink_is_read_back_as_declared(catalog: Catalog) -> None:
 def test_the_progress_of_a_sink_never_moves_backwards(catalog: Catalog) -> None:
     (sink_id,) = catalog.commit([sink("out")]).ids
     catalog.commit([SetSinkProgress(sink_id, 5, "live")])
-    catalog.commit([SetSinkProgress(sink_id, 3, "failed", "broker is away")])
+    catalog.commit([SetSinkProgress(sink_id, 3, "failing", "broker is away")])
     found = catalog.sink("out")
     assert found is not None
-    assert (found.progress, found.state, found.problem) == (5, "failed", "broker is away")
+    assert (found.progress, found.state, found.problem) == (5, "failing", "broker is away")
     assert catalog.definition_seq() == 1
 
 

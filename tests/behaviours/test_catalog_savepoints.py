@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae.catalog.updates import (
-    AdvanceOwner,
-    DropSavepoint,
-    ForgetChanges,
-    ForgetSegments,
-    NextEpoch,
-    PutSavepoint,
-    Rewind,
-    SetSinkProgress,
-)
+from laminae.catalog.changelog_updates import ForgetChanges, ForgetSegments
+from laminae.catalog.updates import AdvanceOwner, DropSavepoint, NextEpoch, PutSavepoint, Rewind, SetSinkProgress
 from laminae.errors import DuplicateObject, InvalidName, UnknownObject
 from tests.support.catalogs import NOON, columns, drop, epoch, made, sink, view
 

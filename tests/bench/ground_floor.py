@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import laminae as lm
-from laminae.ddl import parse
 from laminae.schema.column import columns_of
 from laminae.schema.diff import diff_columns
 from laminae.schema.projection import projection_between
+from laminae.sql import parse
 from tests.bench.measure import Figure, ratio, seconds
 
 if TYPE_CHECKING:
@@ -69,10 +69,14 @@ def _history() -> Figure:
 
 
 def _avro() -> Figure:
-    kinds = ["int", "long", "string", ["null", "double"], {"type": "array", "items": "string"}]
+    kinds: list[object] = ["int", "long", "string", ["null", "double"], {"type": "array", "items": "string"}]
     fields = [{"name": f"f{i}", "type": kinds[i % len(kinds)]} for i in range(50)]
-    old = {"type": "record", "name": "R", "fields": fields}
-    new = {"type": "record", "name": "R", "fields": [*fields[:49], {"name": "g", "type": "int", "default": 0}]}
+    old: dict[str, object] = {"type": "record", "name": "R", "fields": fields}
+    new: dict[str, object] = {
+        "type": "record",
+        "name": "R",
+        "fields": [*fields[:49], {"name": "g", "type": "int", "default": 0}],
+    }
     return Figure(
         "check_avro, 50 fields", seconds(lambda: lm.check_avro(new, [old])) * 1e3, 1, "ms", "dicts, parsed each time"
     )

@@ -112,7 +112,7 @@ def figures() -> Iterator[Figure]:
 
 def avro_schema(renamed: int = 0, added: int = 0) -> str:
     """Ten fields. Renaming one leaves the bytes as they are, so that one fixed schema reads them all."""
-    fields = [{"name": name, "type": kind} for name, kind in FIELDS.items()]
+    fields: list[dict[str, object]] = [{"name": name, "type": kind} for name, kind in FIELDS.items()]
     if renamed:
         fields[6] = {"name": f"note{renamed}", "type": "string", "aliases": _former_names(renamed)}
     fields += [{"name": f"added{n}", "type": ["null", "string"], "default": None} for n in range(added)]

@@ -65,10 +65,6 @@ class Cost:
     requests: int
     catalog_rows: int
 
-    @property
-    def is_sustained(self) -> bool:
-        return self.seconds < 1
-
 
 def cost(load: Load, known: Constants = Constants()) -> Cost:  # noqa: B008  # a frozen value
     """Of one epoch. `seconds` and `worst_seconds` are parts of the time between two epochs."""

@@ -50,7 +50,7 @@ SETTINGS = {
 
 def figures() -> Iterator[Figure]:
     yield Figure("state: a row of 10 fields", codec() * 1e6, CODEC_LIMIT, "us", f"batches of {ROWS} rows, reordered")
-    from laminae.spark.session import spark_session
+    from laminae.spark.catalyst.session import spark_session
 
     spark = spark_session("checkpoint://", (), SETTINGS)
     yield Figure("state: rows unlike the JVM's", differences(spark), 0, "rows", f"{ROWS} random rows, 100 schemas")
@@ -156,7 +156,7 @@ def _workers() -> list[float]:
 
 
 def main(sizes: list[int]) -> None:
-    from laminae.spark.session import spark_session
+    from laminae.spark.catalyst.session import spark_session
 
     print(f"codec: {1 / codec():,.0f} rows/s", flush=True)
     spark = spark_session("checkpoint://", (), SETTINGS)

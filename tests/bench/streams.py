@@ -9,6 +9,7 @@ import os
 import shutil
 import statistics
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ ROW = """to_json(named_struct('id', id, 'customer', concat('c', id % 997), 'amou
 PASS_ROWS, PASS_FILES, FILES_PER_EPOCH = 5_000_000, 20, 5
 SMALL_ROWS, SMALL_EPOCHS, WARM = 1_000, 30, 10
 ROUNDS = 5
+READ_VERSIONS = 100
 
 
 def figures() -> Iterator[Figure]:
@@ -46,11 +48,12 @@ def figures() -> Iterator[Figure]:
         yield bench.altered_epochs()
         yield bench.growth_with_versions()
         yield bench.growth_with_epochs()
+        yield bench.reread_of_versions()
 
 
 @contextmanager
 def _session(place: str) -> Iterator[SparkSession]:
-    from laminae.spark.session import spark_session
+    from laminae.spark.catalyst.session import spark_session
 
     settings = {
         "spark.master": "local[2]",
@@ -146,6 +149,32 @@ class _Bench:
             many.append(statistics.median(self._ours(files, 1, epochs=10_000)[WARM:]))
         how = f"an epoch of 1,000 rows: {statistics.median(many):.0f} ms against {statistics.median(few):.0f} ms"
         return Figure("epoch after 10,000 epochs against 100", _median_ratio(many, few), 1.15, "x", how)
+
+    def reread_of_versions(self) -> Figure:
+        """Against the same rows under one version with the same columns: what is read is the same."""
+        few, many = [], []
+        for _ in range(ROUNDS):
+            few.append(self._reread(versions=1))
+            many.append(self._reread(versions=READ_VERSIONS))
+        seconds = f"{statistics.median(many):.1f} s against {statistics.median(few):.1f} s"
+        how = f"SELECT count(*) over {READ_VERSIONS} inserts of 100 rows, with an ADD COLUMN between each: {seconds}"
+        return Figure(f"SELECT over {READ_VERSIONS} versions against 1", _median_ratio(many, few), 4, "x", how)
+
+    def _reread(self, versions: int) -> float:
+        home = self._fresh("home")
+        added = [f"c{number} BIGINT" for number in range(READ_VERSIONS)]
+        with lm.connect(str(home), spark=self.spark) as db:
+            db.sql(f"CREATE SOURCE s ({', '.join(['id BIGINT', *(added if versions == 1 else [])])})")
+            for number, column in enumerate(added):
+                if versions > 1:
+                    db.sql(f"ALTER SOURCE s ADD COLUMN {column}")
+                db.insert("s", [{"id": row, f"c{number}": row} for row in range(100)])
+            db.run()
+            began = time.monotonic()
+            assert db.sql("SELECT count(*) FROM s").fetchall() == [(100 * READ_VERSIONS,)]
+            seconds = time.monotonic() - began
+        shutil.rmtree(home)
+        return seconds
 
     def _files(self, name: str, rows: int, files: int) -> Path:
         made = self.place / name

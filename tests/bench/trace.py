@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from laminae.trace.garbage import orphans
-from laminae.trace.manifest import Manifest
+from laminae.trace.manifest import Manifest, orphans
 from laminae.trace.scan import scan
 from laminae.trace.store import RunStore
-from laminae.views.kernels.aggregate import step
-from laminae.views.kernels.aggregates import (
+from laminae.views.kernels.group_by.aggregates import (
+    SLOT,
     Aggregate,
     Function,
     IntegerTotal,
@@ -30,6 +29,7 @@ from laminae.views.kernels.aggregates import (
     groups_trace,
     values_trace,
 )
+from laminae.views.kernels.group_by.kernel import step
 from tests.bench.measure import Figure
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Values:
         every = np.concatenate([linear, keys])
         slots = np.repeat([0, 1], [len(linear), len(keys)])
         value = pa.array(np.concatenate([linear, values]), mask=slots == 0)
-        whole = {"k": every, "_hash": hashes(every), "_slot": slots, "_weight": np.concatenate([totals, weights])}
+        whole = {"k": every, "_hash": hashes(every), SLOT: slots, "_weight": np.concatenate([totals, weights])}
         return pa.table({**whole, "m_value": value})
 
 

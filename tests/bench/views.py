@@ -133,8 +133,8 @@ class _Bench:
         speeds, epochs = [], []
         for keys in KEYS_DRAWN:
             files = self._files(f"drawn-{keys}", DRAWN_ROWS, ROWS_PER_FILE, keys)
-            ours, native = sum(self._ours(files, [COUNT_AND_SUM])), sum(self._native(files))
-            speeds.append(Point(keys, DRAWN_ROWS / ours * 1000, DRAWN_ROWS / native * 1000))
+            our_ms, native_ms = sum(self._ours(files, [COUNT_AND_SUM])), sum(self._native(files))
+            speeds.append(Point(keys, DRAWN_ROWS / our_ms * 1000, DRAWN_ROWS / native_ms * 1000))
         for keys in STATES_DRAWN:
             files = self._small(f"small-drawn-{keys}", self._state_file(f"drawn-{keys}", keys), keys, 10)
             ours, native = self._ours(files, [COUNT_AND_SUM]), self._native(files)

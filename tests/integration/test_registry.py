@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from laminae.codec.avro_of_columns import avro_of_columns
-from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.avro.from_columns import avro_of_columns
+from laminae.codec.avro.to_columns import columns_of_avro
 from laminae.errors import RegistryRefused, RegistryUnavailable, SchemaNotRegistered, SchemaTypeUnsupported
 from laminae.registry import Reference, RegistryClient, RegistrySettings, Retry
-from laminae.registry.http import HttpTransport, Request
+from laminae.registry.transport import HttpTransport, Request
 from laminae.schema.avro import parse_avro
 from laminae.schema.compatibility import CompatibilityMode
 from tests.services.fixtures import said_if_missing

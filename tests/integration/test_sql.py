@@ -8,7 +8,6 @@ import pytest
 
 import laminae as lm
 from laminae.catalog import open_catalog
-from laminae.ddl import parse
 from laminae.engine.engine import Engine
 from laminae.engine.ports import FoundSchema
 from laminae.errors import (
@@ -34,6 +33,7 @@ from laminae.errors import (
     UnsupportedSql,
 )
 from laminae.schema.evolvable import Applied, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
+from laminae.sql import parse
 from tests.support.build import col, schema
 
 
@@ -136,7 +136,7 @@ def test_refresh_schema(refreshable):
 
 
 def test_refresh_of_a_source_without_a_schema_of_its_own_says_so(db):
-    with pytest.raises(NotAvailable, match="connector push has no schema of its own"):
+    with pytest.raises(NotAvailable, match="connector push has no external schema"):
         db.sql("ALTER SOURCE orders REFRESH SCHEMA")
 
 
@@ -428,7 +428,7 @@ def test_if_exists_and_if_not_exists_leave_things_as_they_are(db):
         ("SELECT * FROM nope", UnknownObject),
         ("SELECT * FROM laminar_catalog.nope", UnknownObject),
         ("SELECT nope FROM laminar_catalog.sources", QueryFailed),
-        ("DROP SOURCE orders; SELECT FROM WHERE", QueryFailed),
+        ("DROP SOURCE orders; SELECT id id id FROM orders", QueryFailed),
         ("SELECT", QueryFailed),
         ("DESCRIBE SOURCE nope", UnknownObject),
         ("DROP SINK nope", UnknownObject),
@@ -513,14 +513,14 @@ def test_what_lies_inside_a_list_is_named_in_the_error(db):
         db.sql("ALTER SOURCE n ADD COLUMN l.w INT")
     with pytest.raises(UnknownColumn, match="only fields of a struct"):
         db.sql("ALTER SOURCE n DROP COLUMN l.element")
-    with pytest.raises(InvalidSchema, match=r"the last one of m"):
+    with pytest.raises(InvalidSchema, match=r"the last column of m"):
         db.sql("ALTER SOURCE n DROP COLUMN m.a")
 
 
 def test_an_error_midway_says_what_was_carried_out(db):
     with pytest.raises(UnknownColumn) as refused:
         db.sql("ALTER SOURCE orders ADD COLUMN c INT; ALTER SOURCE orders DROP COLUMN nope; SHOW SOURCES")
-    assert refused.value.__notes__ == ["statement 2 of 3; the 1 before it were carried out"]
+    assert refused.value.__notes__ == ["statement 2 of 3; the 1 before it were executed"]
     assert db.version("orders") == 2
 
 

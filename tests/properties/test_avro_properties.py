@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from laminae.errors import InvalidAvroSchema, LaminaeError
 from laminae.schema.avro import AvroKind, AvroPrimitive, check_avro, find_incompatibilities, parse_avro
 from laminae.schema.avro.nodes import AvroArray, AvroEnum, AvroFixed, AvroMap, AvroRecord, AvroUnion
+from tests.support.examples import examples
 
-thorough = settings(max_examples=1_000, deadline=None)
+thorough = settings(max_examples=examples(1_000), deadline=None)
 
 PRIMITIVES = st.sampled_from([str(kind) for kind in AvroKind])
 FIELD_NAMES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=3, unique=True)

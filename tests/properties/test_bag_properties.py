@@ -12,21 +12,30 @@ from hypothesis import strategies as st
 from laminae.trace.cache import BoundedCache
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
-from laminae.views.kernels import bag as kernel
-from laminae.views.kernels.bag import Bag
-from laminae.views.kernels.truncated_bag import Place, effective, is_covered, is_late, is_taken, lanes_of, remembered
+from laminae.views.kernels.multiset import kernel
+from laminae.views.kernels.multiset.kernel import Multiset
+from laminae.views.kernels.multiset.truncation import (
+    EventPosition,
+    effective_truncations,
+    is_covered,
+    is_late,
+    is_taken,
+    progress_of,
+    with_progress,
+)
 from tests.support.build import col
+from tests.support.examples import examples
 from tests.support.traces import few_hashes, spread_hash
 
-LAWFUL = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-BAG = Bag((col("c1", "string", id=1), col("c2", "int", id=2)))
+LAWFUL = settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
+BAG = Multiset((col("c1", "string", id=1), col("c2", "int", id=2)))
 SCHEMA = pa.schema(
     [
         ("_hash", pa.int64()),
         ("c1", pa.string()),
         ("c2", pa.int32()),
         ("_weight", pa.int64()),
-        ("_lane", pa.string()),
+        ("_partition", pa.string()),
         ("_item", pa.int64()),
         ("_offset", pa.int64()),
         ("_sequence", pa.int64()),
@@ -70,11 +79,11 @@ class Shards:
 
     def __call__(self, epoch) -> None:
         """Events with their places."""
-        lanes = lanes_of((manifest, self.store) for manifest in self.manifests)
+        partitions = progress_of((manifest, self.store) for manifest in self.manifests)
         truncations = [place for event, place in epoch if event is None]
-        cuts = effective(truncations, lanes)
-        self.refused += sum(is_late(each, lanes) and not is_covered(each, lanes) for each in truncations)
-        former = [lane.cut for lane in lanes if lane.cut is not None]
+        cuts = effective_truncations(truncations, partitions)
+        self.refused += sum(is_late(each, partitions) and not is_covered(each, partitions) for each in truncations)
+        former = [partition.cut for partition in partitions if partition.cut is not None]
         made = []
         for shard, manifest in enumerate(self.manifests):
             rows = self._rows(epoch, shard)
@@ -82,7 +91,7 @@ class Shards:
             step = kernel.step(BAG, taken, manifest, self.store, is_cut=bool(cuts))
             for row in step.changes.to_pylist():
                 self.built[row["c1"], row["c2"]] += row["_weight"]
-            made.append(remembered(step.manifest, self.store, lanes, taken, cuts))
+            made.append(with_progress(step.manifest, self.store, partitions, taken, cuts))
         self.manifests = made
         assert all(weight >= 0 for weight in self.built.values())
 
@@ -99,13 +108,13 @@ class Shards:
         for event, place in epoch:
             for row, weight in event or ():
                 if spread_hash(row) % 2 == shard:
-                    where = dict(zip(("_lane", "_item", "_offset", "_sequence"), astuple(place), strict=True))
+                    where = dict(zip(("_partition", "_item", "_offset", "_sequence"), astuple(place), strict=True))
                     found.append({"_hash": self.hashed(row), "c1": row[0], "c2": row[1], "_weight": weight, **where})
         return pa.Table.from_pylist(found, SCHEMA)
 
 
-def astuple(place: Place) -> tuple[str, int, int, int]:
-    return place.lane, place.item, place.offset, place.sequence
+def astuple(place: EventPosition) -> tuple[str, int, int, int]:
+    return place.partition, place.item, place.offset, place.sequence
 
 
 def cut_into(events, lengths):
@@ -126,7 +135,7 @@ LENGTHS = st.lists(st.integers(0, 6), max_size=8)
 def test_bag_and_its_changelog_equal_what_the_events_leave(changes, lengths, hashed):
     events, expected = played(changes)
     shards = Shards(hashed)
-    placed = [(event, Place("", 0, number, number)) for number, event in enumerate(events)]
+    placed = [(event, EventPosition("", 0, number, number)) for number, event in enumerate(events)]
     for epoch in cut_into(placed, lengths):
         shards(epoch)
     assert shards.rows() == expected
@@ -134,19 +143,19 @@ def test_bag_and_its_changelog_equal_what_the_events_leave(changes, lengths, has
     assert shards.refused == 0
 
 
-@settings(LAWFUL, max_examples=150)
+@settings(LAWFUL, max_examples=examples(150))
 @given(CHANGES, HASHES, st.data())
 def test_events_of_two_partitions_read_in_any_order_leave_the_same_or_a_truncation_is_refused(changes, hashed, data):
     events, expected = played(changes)
-    lanes = {lane: [] for lane in LANES}
+    partitions = {partition: [] for partition in LANES}
     for number, event in enumerate(events):
-        lane = data.draw(st.sampled_from(LANES))
-        lanes[lane].append((event, Place(lane, 0, len(lanes[lane]), number)))
+        partition = data.draw(st.sampled_from(LANES))
+        partitions[partition].append((event, EventPosition(partition, 0, len(partitions[partition]), number)))
     shards = Shards(hashed)
-    while any(lanes.values()):
+    while any(partitions.values()):
         # Each epoch takes what is there of each partition.
         epoch = []
-        for waiting in lanes.values():
+        for waiting in partitions.values():
             count = data.draw(st.integers(0, 5))
             epoch += waiting[:count]
             del waiting[:count]
@@ -163,6 +172,6 @@ def test_events_that_are_sent_again_from_before_a_truncation_on_change_nothing(c
     again = first[max(len(first) - back, 0) :]
     assume(None in again)
     shards = Shards(hashed)
-    for epoch in cut_into([(event, Place("", 0, n, n)) for n, event in enumerate([*first, *again])], lengths):
+    for epoch in cut_into([(event, EventPosition("", 0, n, n)) for n, event in enumerate([*first, *again])], lengths):
         shards(epoch)
     assert shards.rows() == expected

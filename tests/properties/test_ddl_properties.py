@@ -10,15 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laminae import ddl
-from laminae.ddl.builder import COMPATIBILITY_MODES
+from laminae import sql as ddl
 from laminae.errors import LaminaeError
 from laminae.schema.types import TYPES, array_type, map_type, sql_type, struct_field, struct_type
+from laminae.sql.source_builder import COMPATIBILITY_MODES
+from tests.support.examples import examples
 
 M = TypeVar("M", datetime, time)
 
 thorough = settings(
-    max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(1000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
 storable = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
@@ -130,15 +133,15 @@ STATEMENTS: dict[type, st.SearchStrategy[ddl.Statement]] = {
     ddl.Query: st.builds(ddl.Query, queries),
 }
 plain = st.one_of(*STATEMENTS.values())
-statements = plain | st.builds(ddl.Explain, plain)
+statements = plain | st.builds(ddl.Explain, plain) | st.builds(ddl.ExplainEpoch, names)
 
 
 def test_every_statement_class_is_generated() -> None:
-    assert {*STATEMENTS, ddl.Explain} == set(ddl.Statement.__args__)
+    assert {*STATEMENTS, ddl.Explain, ddl.ExplainEpoch} == set(ddl.Statement.__args__)
 
 
 @pytest.mark.parametrize("strategy", STATEMENTS.values(), ids=[row.__name__ for row in STATEMENTS])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_each_class_of_statement_reads_back_as_itself(
     strategy: st.SearchStrategy[ddl.Statement], data: st.DataObject

@@ -8,10 +8,11 @@ from laminae import apply_evolution, diff_schemas, evaluate_evolution
 from laminae.errors import SchemaMismatch
 from laminae.schema.column import columns_of
 from laminae.schema.projection import projection_between
+from tests.support.examples import examples
 from tests.support.oracle import DoesNotFitError, project_rows
 from tests.support.schemas import batches, evolved, pairs, schemas
 
-LAWFUL = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+LAWFUL = settings(max_examples=examples(1000), deadline=None, suppress_health_check=list(HealthCheck))
 MODES = ("BACKWARD", "FORWARD", "FULL", "NONE")
 RULES = ("seed", "confluent")
 

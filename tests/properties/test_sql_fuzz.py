@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import laminae as lm
-from laminae.errors import LaminaeError
+from laminae.errors import LaminaeError, NotAvailable
 from laminae.schema.projection import projection_between
 
 FUZZ = settings(
@@ -126,9 +126,15 @@ def mutated(draw):
 TEXTS = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), mutated())
 
 
+def no_spark(database):
+    """What Spark alone can read is not tried here: another JVM beside that of the Spark tests is too much."""
+    raise NotAvailable(feature="Spark", problem="this test has none", advice="Give the test a session.")
+
+
 @pytest.fixture(scope="module")
 def db(tmp_path_factory):
-    with lm.connect(str(tmp_path_factory.mktemp("fuzz"))) as database:
+    with pytest.MonkeyPatch.context() as patch, lm.connect(str(tmp_path_factory.mktemp("fuzz"))) as database:
+        patch.setattr(lm.Database, "_on_spark", no_spark)
         database.sql("CREATE SOURCE s (a INT, m STRUCT<x: INT>)")
         yield database
 

@@ -20,9 +20,8 @@ from laminae.trace.manifest import Manifest
 from laminae.trace.scan import scan
 from laminae.trace.spec import TraceSpec
 from laminae.trace.store import RunStore
-from laminae.views.kernels import aggregate as aggregating
-from laminae.views.kernels import upsert as upserting
-from laminae.views.kernels.aggregates import (
+from laminae.views.kernels.group_by import kernel as aggregating
+from laminae.views.kernels.group_by.aggregates import (
     Aggregate,
     DecimalTotal,
     FloatTotal,
@@ -31,9 +30,11 @@ from laminae.views.kernels.aggregates import (
     Output,
     Tally,
     ValueSet,
+    distinct,
 )
-from laminae.views.kernels.distinct import distinct
-from laminae.views.kernels.keyed_table import KeyedTable
+from laminae.views.kernels.upsert import kernel as upserting
+from laminae.views.kernels.upsert.keyed_table import KeyedTable
+from tests.support.examples import examples
 from tests.support.traces import (
     aggregate_delta,
     canonical,
@@ -46,7 +47,7 @@ from tests.support.traces import (
     upsert_delta,
 )
 
-LAWFUL = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+LAWFUL = settings(max_examples=examples(1000), deadline=None, suppress_health_check=list(HealthCheck))
 HASHES = st.sampled_from([spread_hash, few_hashes])
 
 KEY_FIELDS = (pa.field("k", pa.string()), pa.field("f", pa.float64()))

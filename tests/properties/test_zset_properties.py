@@ -46,10 +46,11 @@ from laminae.zset import (
 from laminae.zset.canonical import canonical
 from laminae.zset.exact_float import FloatSums, float_of_units, float_units
 from laminae.zset.outcome import OUTCOMES, NoChange, outcome_of, records_of
-from laminae.zset.wide import WideInts
-from laminae.zset.wide_values import fits_int64, of_columns, of_ints, to_columns, to_ints
+from laminae.zset.wide_conversion import fits_int64, of_columns, of_ints, to_columns, to_ints
+from laminae.zset.wide_integers import WideInts
+from tests.support.examples import examples
 
-LAWFUL = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+LAWFUL = settings(max_examples=examples(1000), deadline=None, suppress_health_check=list(HealthCheck))
 SOURCE = CdcSource("laminae", "default", "v", 1)
 
 int64s = st.integers(-(2**63), 2**63 - 1)

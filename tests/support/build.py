@@ -11,8 +11,17 @@ TYPES = {
 }  # fmt: skip
 
 
-def col(name, kind="string", *, id=None, null=True, default=None, aliases=None, external=None) -> pa.Field:  # noqa: A002
-    """A field. `kind` is a short type name or an Arrow type; `default` is JSON text."""
+def col(
+    name: str,
+    kind: str | pa.DataType = "string",
+    *,
+    id: int | None = None,  # noqa: A002
+    null: bool = True,
+    default: str | None = None,
+    aliases: str | None = None,
+    external: int | None = None,
+) -> pa.Field:
+    """A field. `kind` is a short type name or an Arrow type; `default` and `aliases` are JSON text."""
     found = {}
     if id is not None:
         found["laminae:id"] = str(id)

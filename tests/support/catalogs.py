@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.catalog import open_catalog
+from laminae.catalog.model import PendingState, SinkStatus, ViewStatus
 from laminae.catalog.store import SqlCatalog
 from laminae.catalog.updates import (
     AddPending,
@@ -21,13 +22,13 @@ from laminae.catalog.updates import (
     PutView,
     ResolvePending,
 )
-from laminae.schema.describe import HistoryChange
+from laminae.schema.change import HistoryChange
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from laminae.catalog import Catalog
-    from laminae.catalog.driver import Driver
+    from laminae.catalog.drivers.protocol import Driver
     from laminae.catalog.model import SourceRecord
 
 SQLITE, POSTGRES = "sqlite", "postgres"
@@ -115,16 +116,17 @@ def propose(source: SourceRecord, fingerprint: str = "f") -> AddPending:
     )
 
 
-def resolve(source: SourceRecord, change_id: int, state: str = "confirmed") -> ResolvePending:
+def resolve(source: SourceRecord, change_id: int, state: PendingState = PendingState.CONFIRMED) -> ResolvePending:
     return ResolvePending(change_id, source.id, source.name, state, NOON + SECOND)
 
 
 def view(name: str, *, replaces: int | None = None, query: str = "SELECT 1") -> PutView:
-    return PutView(name, query, "CHANGES", (), "creating", (("orders", (1, 2)), ("other", ())), NOON, replaces)
+    reads = (("orders", (1, 2)), ("other", ()))
+    return PutView(name, query, "CHANGES", (), ViewStatus.CREATING, reads, NOON, replaces)
 
 
 def sink(name: str) -> PutSink:
-    return PutSink(name, "orders", (("connector", "console"),), "live", NOON)
+    return PutSink(name, "orders", (("connector", "console"),), SinkStatus.LIVE, NOON)
 
 
 def drop(kind: str, object_id: int, name: str = "x") -> DropObject:

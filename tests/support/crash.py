@@ -12,8 +12,8 @@ import pytest
 
 from laminae.catalog import open_catalog
 from laminae.errors import LeaseHeld
-from laminae.spark.lease import is_alive, take_lease
-from laminae.spark.pipeline import now
+from laminae.spark.driver.lease import is_alive, take_lease
+from laminae.spark.driver.pipeline import now
 from tests.support.driving import BOTH, JVM, PYTHON, Driver
 from tests.support.feed import Feed, committed, is_delivered, outcome
 from tests.support.waiting import until

@@ -105,8 +105,11 @@ class Database:
         """Returns when the broker has every event of what was committed before."""
         end = self.mark()
         for form in forms:
-            name = self.prefix(form)
-            until(lambda name=name: worker.position(name) >= end, SENT_SECONDS, f"all events of {name} are sent")
+            _until_sent(worker, self.prefix(form), end)
+
+
+def _until_sent(worker: Connect, connector: str, end: int) -> None:
+    until(lambda: worker.position(connector) >= end, SENT_SECONDS, f"all events of {connector} are sent")
 
 
 def converters(form: str, registry: str | None = None) -> dict[str, str]:

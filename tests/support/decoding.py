@@ -12,7 +12,7 @@ from laminae.codec.decoders import Decoder, DecoderTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Decoded = tuple[dict | None, str | None, bool]
+Decoded = tuple[dict[str, object] | None, str | None, bool]
 """The row, the reason why there is none, and whether the message has unknown fields."""
 
 Decode = Callable[..., list[Decoded]]
@@ -26,8 +26,8 @@ def decoded(
     items: Sequence[int] | None = None,
 ) -> list[Decoded]:
     """A schema stands for a table of one version that looks for unknown fields."""
-    from laminae.spark.contract import ERROR, RAW_SCHEMA, ROW, UNKNOWN
-    from laminae.spark.decode import decode
+    from laminae.spark.formats.json.decode import decode
+    from laminae.spark.formats.protocol import ERROR, RAW_SCHEMA, ROW, UNKNOWN
 
     if isinstance(table, pa.Schema):
         table = DecoderTable((Decoder(1, table, 0),), table, finds_unknown_fields=True)

@@ -1,21 +1,24 @@
 """A driver that a test can kill: `python -m tests.support.driver HOME [--catalog URL] [--config NAME=VALUE]...`.
 
-It runs the home until it is told to stop (SIGTERM), as `laminae run` does, on a Spark of its own.
+It runs the home until it is told to stop (SIGTERM), as `laminae run` does, on a Spark of its own. `--kill-at POINT`
+ends it with kill -9 at a named point of an epoch, which no signal from outside could hit.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 import laminae as lm
+from laminae.engine import faults
 
 if TYPE_CHECKING:
-    from laminae.spark.pipeline import Pipeline
+    from laminae.spark.driver.pipeline import Pipeline
 
 TRIGGER = "50 milliseconds"
 LOOK_SECONDS = 0.1
@@ -35,7 +38,10 @@ def main() -> None:
     parser.add_argument("home")
     parser.add_argument("--catalog")
     parser.add_argument("--config", action="append", default=[])
+    parser.add_argument("--kill-at")
     given = parser.parse_args()
+    if given.kill_at:
+        faults.install(given.kill_at, lambda: os.kill(os.getpid(), signal.SIGKILL))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     config = CONFIG | dict(setting.split("=", 1) for setting in given.config)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laminae.spark.lease import is_alive
+from laminae.spark.driver.lease import is_alive
 from tests.support.driver import RUNS
 from tests.support.waiting import until
 
@@ -36,6 +36,8 @@ class Driver:
     log: Path
     url: str | None = None
     config: Sequence[str] = ()
+    kill_at: str | None = None
+    """A point of an epoch at which it kills itself."""
     jvm: str = ""
     """Its identity: the id of the process and when it began."""
     _process: subprocess.Popen[bytes] = field(init=False)
@@ -46,6 +48,7 @@ class Driver:
         command = [sys.executable, "-m", "tests.support.driver", self.home]
         command += ["--catalog", self.url] if self.url else []
         command += [part for setting in self.config for part in ("--config", setting)]
+        command += ["--kill-at", self.kill_at] if self.kill_at else []
         self._output = self.log.open("wb")
         # A session of its own: at the end nothing of it is left, not even what a killed JVM had started.
         self._process = subprocess.Popen(
@@ -78,8 +81,15 @@ class Driver:
         status = self._process.wait(END_SECONDS)
         if what == JVM:
             assert status == 1, f"a driver without its JVM ended with {status}\n{self.tail()}"
-            assert "Spark's JVM" in self.tail()
+            # Threads that were calling the JVM may log their errors after it.
+            assert "Spark's JVM" in self.log.read_text(errors="replace"), self.tail()
         self._output.close()
+
+    def await_own_kill(self) -> None:
+        """Return when it has killed itself at its point."""
+        status = self._process.wait(START_SECONDS)
+        self._output.close()
+        assert status == -signal.SIGKILL, f"the driver ended with {status}\n{self.tail()}"
 
     def stop(self) -> None:
         """An orderly end."""

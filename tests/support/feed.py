@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 import laminae as lm
 from laminae.catalog import open_catalog
+from laminae.catalog.model import SinkStatus, ViewStatus
 from laminae.errors import IncompatibleChange
 from tests.support.waiting import until
 
@@ -182,21 +183,30 @@ class Feed:
 
 
 def _are_live(catalog: Catalog) -> bool:
-    return all(each.state == "live" for each in (*catalog.sinks(), *catalog.views()))
+    sinks_are_live = all(sink.state == SinkStatus.LIVE for sink in catalog.sinks())
+    return sinks_are_live and all(view.state == ViewStatus.LIVE for view in catalog.views())
 
 
 def committed(catalog: Catalog, source: str) -> int:
     """How many items of the source are in committed epochs."""
-    return catalog.epoch_totals(catalog.source(source).id).epochs
+    record = catalog.source(source)
+    assert record is not None, source
+    return catalog.epoch_totals(record.id).epochs
 
 
 def is_delivered(catalog: Catalog, feed: Feed) -> bool:
     """Whether every item that was fed is committed, and every sink has all of it."""
     if not feed.is_fed or any(committed(catalog, source) < items for source, items in feed.fed.items()):
         return False
-    last = {source.name: catalog.last_batch(source.id).epoch for source in catalog.sources()}
+    last = {source.name: _last_epoch(catalog, source.id) for source in catalog.sources()}
     last |= {view.name: catalog.last_advance(view.id) for view in catalog.views()}
     return all(sink.progress >= last[sink.relation] for sink in catalog.sinks())
+
+
+def _last_epoch(catalog: Catalog, source_id: int) -> int:
+    batch = catalog.last_batch(source_id)
+    assert batch is not None, source_id
+    return batch.epoch
 
 
 def outcome(catalog: Catalog, feed: Feed) -> dict[str, object]:
@@ -210,6 +220,7 @@ def outcome(catalog: Catalog, feed: Feed) -> dict[str, object]:
         found[sink] = [content(file) for file in sorted((feed.output / sink).iterdir())]
     found[EVENTS] = [_events(file) for file in sorted((feed.output / EVENTS).iterdir())]
     for owner in (*map(catalog.view, VIEWS), catalog.source("prices")):
+        assert owner is not None
         advances = catalog.advances(owner.id)
         found[f"{owner.name} changes"] = [_changes(feed, advance.files) for advance in advances if advance.rows]
         found[f"{owner.name} counts"] = [(advance.rows, advance.anomalies, advance.dropped) for advance in advances]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,9 @@ def schemas_of(home: str, url: str | None = None) -> dict[int, pa.Schema]:
         return {version.version: version.schema for version in catalog.versions(source.id)}
 
 
-def project(schemas: dict[int, pa.Schema], stamped: int, current: int, row: dict[str, object]) -> list[dict]:
+def project(
+    schemas: dict[int, pa.Schema], stamped: int, current: int, row: dict[str, object]
+) -> list[dict[str, object]]:
     return project_rows(schemas[stamped], schemas[current], [row])
 
 
@@ -121,7 +124,8 @@ def assert_delivered_once(out: Path, sent: list[Stamped], home: str, url: str | 
     """Every row is in one file, under the version of the epoch that the file is named after."""
     schemas = schemas_of(home, url)
     with lm.connect(home, catalog=url) as db:
-        epochs = dict(db.sql("SELECT epoch, version FROM laminar_catalog.epochs").fetchall())
+        rows = db.sql("SELECT epoch, version FROM laminar_catalog.epochs").arrow().to_pylist()
+    epochs: dict[int, int] = {row["epoch"]: row["version"] for row in rows}
     stamped = {row["id"]: (version, row) for version, row in sent}
     assert len(set(epochs.values())) > len(CHANGES) // CHANGES_PER_EPOCH
     seen: list[object] = []
@@ -132,4 +136,4 @@ def assert_delivered_once(out: Path, sent: list[Stamped], home: str, url: str | 
             version, row = stamped[found["id"]]
             assert [found] == project(schemas, version, current, row)
             seen.append(found["id"])
-    assert sorted(seen) == sorted(stamped)
+    assert Counter(seen) == Counter(list(stamped))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from laminae.spark.session import spark_session
+from laminae.spark.catalyst.session import spark_session
 from laminae.state import migrate_checkpoint
 from tests.support.stateful import CHANGES, QUERIES, ROCKSDB
 

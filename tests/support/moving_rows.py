@@ -1,88 +1,128 @@
 """Rows with long values that change, go and move between a few keys, and the events that Debezium sends of them.
 
-A value that a change leaves alone is not sent. Events go by their keys to partitions, whose readers drift apart.
+A value that a change leaves alone is not sent. Events go by their keys to partitions, whose readers drift apart, and a
+connector that is killed sends again what it has not written down. `Read` says what a reader can know of the table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from hypothesis import strategies as st
+if TYPE_CHECKING:
+    import random
 
 KEYS = (0, 1, 2, 3)
-PARTITIONS = 2
-PUT, DELETE, MOVE = "put", "delete", "move"
+PARTITIONS = 3
+PUT, DELETE, MOVE, TRUNCATE = "put", "delete", "move", "truncate"
 LONG = ("body", "tags")
+Row = tuple[int, str | None, str | None]
+"""A number, and the long values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`lsn` is that of the change, and `lacks` the long values that were not sent. `moves`: its row has two keys."""
+    """Number `at` of its history. `lsn` is that of the change, `row` the whole row after it, `lacks` what is not sent.
 
+    `moves`: its row has two keys. `source` is the number of the event before it of the row that goes on.
+    """
+
+    at: int
     op: str
-    key: int
+    key: int | None
     lsn: int
-    n: int | None = None
-    body: str | None = None
-    tags: str | None = None
+    row: Row | None = None
     lacks: tuple[str, ...] = ()
     moves: bool = False
+    source: int | None = None
+
+    def sent(self) -> dict[str, object]:
+        row = dict(zip(("n", *LONG), self.row or (None, None, None), strict=True))
+        return {"id": self.key, **row, **dict.fromkeys(self.lacks)}
+
+    @property
+    def row_key(self) -> int:
+        """The key of an event about a row: only a truncation has none."""
+        assert self.key is not None, self
+        return self.key
+
+    @property
+    def is_insert_of_moved_row(self) -> bool:
+        return self.op == "c" and self.moves
 
 
-CHANGES = st.lists(
-    st.tuples(
-        st.sampled_from([PUT, PUT, DELETE, MOVE, MOVE]),
-        st.sampled_from(KEYS),
-        st.sampled_from(KEYS),
-        st.sets(st.sampled_from(LONG)),
-        st.booleans(),
-    ),
-    max_size=14,
-)
-"""What is done, to which key, the key it moves to, the long values that are written, and whether these are NULL."""
-
-
-def played(changes) -> tuple[dict[int, Event], list[Event]]:
-    """The table at the end, by key, and the events in the order of the database."""
+def history(dice: random.Random, most: int = 20) -> list[Event]:
+    """The events of some changes in the order of the database; the first changes come as the rows of a snapshot."""
     table: dict[int, Event] = {}
-    events = []
-    for lsn, (what, key, other, written, is_null) in enumerate(changes, 1):
-        old, values = table.get(key), {name: None if is_null else f"{name} of {lsn}" for name in written}
+    events: list[Event] = []
+    count = dice.randint(0, most)
+    before_snapshot = dice.randint(0, count // 3)
+
+    def send(
+        op: str,
+        key: int | None,
+        lsn: int,
+        *,
+        row: Row | None = None,
+        lacks: tuple[str, ...] = (),
+        moves: bool = False,
+        source: int | None = None,
+    ) -> Event:
+        events.append(Event(len(events), op, key, lsn, row, lacks, moves, source))
+        return events[-1]
+
+    for lsn in range(1, count + 1):
+        if lsn == before_snapshot + 1 and events:
+            rows = [(each.row_key, each.row) for each in table.values()]
+            events.clear()
+            table = {key: send("r", key, lsn - 1, row=row) for key, row in rows}
+        free = [key for key in KEYS if key not in table]
+        kinds = [PUT] * 5 + ([DELETE] * 2 + [MOVE] * 6 * bool(free) if table else []) + [TRUNCATE] * (lsn % 4 == 0)
+        what, written = dice.choice(kinds), dice.choice([(), (), LONG, *((name,) for name in LONG)])
+        key = dice.choice(KEYS) if what == PUT else dice.choice(sorted(table) or KEYS)
+        old, is_null = table.get(key), dice.randint(0, 4) == 0
+        body, tags = (_value(old, name, lsn, is_null, written) for name in LONG)
+        row = (lsn, body, tags)
+        lacks = () if old is None else tuple(name for name in LONG if name not in written)
         if what == PUT:
-            table[key] = replace(old or Event("c", key, lsn), n=lsn, **values)
             # An insert sends all that it has.
-            lacks = tuple(name for name in LONG if old is not None and name not in written)
-            events.append(_sent(table[key], "c" if old is None else "u", lsn, lacks))
-        elif what == DELETE and old is not None:
-            events.append(Event("d", table.pop(key).key, lsn))
-        elif what == MOVE and old is not None and other not in table:
-            table[other] = replace(table.pop(key), key=other, n=lsn, **values)
-            lacks = tuple(name for name in LONG if name not in written)
-            events += [Event("d", key, lsn, moves=True), replace(_sent(table[other], "c", lsn, lacks), moves=True)]
-    return table, events
+            op, source = ("c", None) if old is None else ("u", old.at)
+            table[key] = send(op, key, lsn, row=row, lacks=lacks, source=source)
+        elif what == DELETE:
+            send("d", table.pop(key).key, lsn)
+        elif what == MOVE:
+            other = dice.choice(free)
+            last = table.pop(key)
+            send("d", last.key, lsn, moves=True, source=last.at)
+            table[other] = send("c", other, lsn, row=row, lacks=lacks, moves=True, source=last.at)
+        else:
+            table.clear()
+            send("t", None, lsn)
+    return events
 
 
-def _sent(row: Event, op: str, lsn: int, lacks: tuple[str, ...]) -> Event:
-    return replace(row, op=op, lsn=lsn, lacks=lacks, **dict.fromkeys(lacks))
+def _value(old: Event | None, name: str, lsn: int, is_null: bool, written: tuple[str, ...]) -> str | None:
+    if name in written:
+        return None if is_null else f"{name} of {lsn}"
+    return None if old is None or old.row is None else old.row[1:][LONG.index(name)]
 
 
-@st.composite
-def partitions_of(draw, events: list[Event]) -> list[list[Event]]:
+def partitions_of(dice: random.Random, events: list[Event]) -> list[list[Event]]:
     """The log of each partition, by a connector that may be killed: it sends again what it has not written down.
 
     What was on its way then has come to one partition and not to another.
     """
-    owner = draw(st.fixed_dictionaries({key: st.integers(0, PARTITIONS - 1) for key in KEYS}))
+    owner = {key: dice.randint(0, PARTITIONS - 1) for key in (*KEYS, None)}
     logs: list[list[Event]] = [[] for _ in range(PARTITIONS)]
     written_down = 0
-    for _ in range(draw(st.integers(0, 2))):
-        first = draw(st.integers(written_down, len(events)))
+    for _ in range(dice.randint(0, 2)):
+        first = dice.randint(written_down, len(events))
         # Both events of a moved row have one place in the log of the database.
         while 0 < first < len(events) and events[first].lsn == events[first - 1].lsn:
             first -= 1
         for partition, log in enumerate(logs):
-            sent = draw(st.integers(first, len(events)))
+            sent = dice.randint(first, len(events))
             log += [each for each in events[written_down:sent] if owner[each.key] == partition]
         written_down = first
     for partition, log in enumerate(logs):
@@ -90,14 +130,15 @@ def partitions_of(draw, events: list[Event]) -> list[list[Event]]:
     return logs
 
 
-@st.composite
-def epochs_of(draw, logs: list[list[Event]], *, deletes_first: bool = True) -> list[list[tuple[int, Event]]]:
-    """Events with their offsets; each epoch goes on in every partition where the last one ended.
+def epochs_of(
+    dice: random.Random, logs: list[list[Event]], *, deletes_first: bool = False
+) -> list[list[tuple[int, Event]]]:
+    """Events with their offsets; each epoch goes on in every partition where the last one ended, which may be anywhere.
 
     With `deletes_first` the insert of a moved row is never read in an earlier epoch than the delete.
     """
-    count = draw(st.integers(0, 4))
-    ends = [sorted(draw(st.lists(st.integers(0, len(log)), min_size=count, max_size=count))) for log in logs]
+    count = dice.randint(0, 5)
+    ends = [sorted(dice.randint(0, len(log)) for _ in range(count)) for log in logs]
     cuts = [list(cut) for cut in zip(*ends, strict=True)]
     if deletes_first:
         cuts = [_without_early_inserts(logs, cut) for cut in cuts]
@@ -112,7 +153,7 @@ def _without_early_inserts(logs: list[list[Event]], cut: list[int]) -> list[int]
     while True:
         left = {each.lsn for log, end in zip(logs, cut, strict=True) for each in log[:end] if each.op == "d"}
         kept = [
-            next((at for at, each in enumerate(log[:end]) if _comes_early(each, left)), end)
+            next((at for at, each in enumerate(log[:end]) if each.is_insert_of_moved_row and each.lsn not in left), end)
             for log, end in zip(logs, cut, strict=True)
         ]
         if kept == cut:
@@ -120,5 +161,40 @@ def _without_early_inserts(logs: list[list[Event]], cut: list[int]) -> list[int]
         cut = kept
 
 
-def _comes_early(event: Event, left: set[int]) -> bool:
-    return event.op == "c" and event.moves and event.lsn not in left
+class Read:
+    """What was read of a history, and what follows from that and nothing else."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events, self.read = events, set[int]()
+        self.deletes = {each.lsn: each.at for each in events if each.op == "d" and each.moves}
+
+    def add(self, epoch: list[tuple[int, Event]]) -> None:
+        self.read |= {event.at for _, event in epoch}
+
+    def rows(self) -> dict[int, Row]:
+        """By key, what its last event says."""
+        last = {each.row_key: each for each in self._counting()}
+        return {key: each.row for key, each in last.items() if each.row is not None}
+
+    def rows_before_unread_truncations(self, key: int) -> list[Row | None]:
+        unread = [each.lsn for each in self.events if each.op == "t" and each.at not in self.read]
+        known = [self.events[at] for at in self.read]
+        return [each.row for each in known if each.key == key and each.lsn < max(unread, default=0)]
+
+    def keys_to_wait(self) -> set[int]:
+        """Those that had an event with a value that nobody can know yet."""
+        return {each.row_key for each in self._counting() if any(not self._is_known(each, name) for name in each.lacks)}
+
+    def _counting(self) -> list[Event]:
+        """In order, without what a truncation has taken away."""
+        found = [self.events[at] for at in sorted(self.read)]
+        floor = max((each.lsn for each in found if each.op == "t"), default=0)
+        return [each for each in found if each.lsn >= floor and each.key is not None]
+
+    def _is_known(self, event: Event, name: str) -> bool:
+        if name not in event.lacks:
+            return True
+        if event.moves and self.deletes[event.lsn] not in self.read:
+            return False
+        assert event.source is not None, event
+        return self._is_known(self.events[event.source], name)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
+
+Row = dict[str, Any]
 
 
 class DoesNotFitError(Exception):
     """The row has no place in the new schema."""
 
 
-def project_rows(old: pa.Schema, new: pa.Schema, rows: list[dict]) -> list[dict]:
+def project_rows(old: pa.Schema, new: pa.Schema, rows: list[Row]) -> list[Row]:
     return [_struct(list(old), list(new), row) for row in rows]
 
 
-def _struct(old: list[pa.Field], new: list[pa.Field], row: dict) -> dict:
-    result = {}
+def _struct(old: list[pa.Field], new: list[pa.Field], row: Row) -> Row:
+    result: Row = {}
     for field in new:
         match = _origin(old, field, new)
         if match is None or not _related(match.type, field.type):
@@ -67,7 +70,7 @@ def _related(old: pa.DataType, new: pa.DataType) -> bool:
     return pa.types.is_null(old) or pa.types.is_null(new) or _family(old) == _family(new)
 
 
-def _value(old: pa.DataType, new: pa.DataType, value):
+def _value(old: pa.DataType, new: pa.DataType, value: Any) -> Any:
     if value is None:
         return None
     if pa.types.is_null(new):
@@ -84,14 +87,14 @@ def _value(old: pa.DataType, new: pa.DataType, value):
         raise DoesNotFitError(str(value)) from None
 
 
-def _item(old: pa.Field, new: pa.Field, value):
+def _item(old: pa.Field, new: pa.Field, value: Any) -> Any:
     result = _value(old.type, new.type, value) if _related(old.type, new.type) else None
     if result is None and not new.nullable:
         raise DoesNotFitError(new.name)
     return result
 
 
-def _default(field: pa.Field):
+def _default(field: pa.Field) -> Any:
     text = (field.metadata or {}).get(b"laminae:default")
     value = None if text is None else json.loads(text)
     if value is not None and pa.types.is_decimal(field.type):

@@ -11,7 +11,8 @@ from pathlib import Path
 import laminae
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+DOCUMENTS = [*FRONT, *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages whose blocks need what `make services` starts; the ports in them are those of examples.
 ON_SERVICES = [
     ROOT / "docs" / "guides" / f"{name}.md"

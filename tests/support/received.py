@@ -54,19 +54,24 @@ def ends(address: str, prefix: str) -> dict[tuple[str, int], int]:
     known = admin.list_topics(timeout=ANSWER_SECONDS).topics
     topics = sorted(name for name in known if name.startswith(prefix))
     places = [TopicPartition(topic, partition) for topic in topics for partition in known[topic].partitions]
-    asked = admin.list_offsets({place: OffsetSpec.latest() for place in places})
+    asked = admin.list_offsets({place: OffsetSpec.latest() for place in places})  # type: ignore[no-untyped-call]  # without types
     return {(place.topic, place.partition): answer.result().offset for place, answer in asked.items()}
 
 
 def name_of(message: Message) -> tuple[str, ...]:
     """What the headers say: sink, epoch, sequence."""
-    headers = dict(message.headers())
-    return tuple(headers[f"laminae.{name}"].decode() for name in ("sink", "epoch", "sequence"))
+    headers = dict(message.headers() or ())
+    return tuple(_text(headers[f"laminae.{name}"]) for name in ("sink", "epoch", "sequence"))
+
+
+def _text(header: str | bytes | None) -> str:
+    assert isinstance(header, bytes), header
+    return header.decode()
 
 
 def once(messages: Iterable[Message]) -> list[Message]:
     """Each message as it came first; one that came again under its name must be the same."""
-    seen: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
+    seen: dict[tuple[str, ...], tuple[bytes | None, bytes | None]] = {}
     found = []
     for message in messages:
         name, pair = name_of(message), (message.key(), message.value())
@@ -80,8 +85,9 @@ def by_key(messages: Iterable[Message], key: str = "customer") -> dict[object, l
     """The JSON values of each key, None for a tombstone, in their order."""
     found: dict[object, list[object]] = defaultdict(list)
     for message in messages:
-        value = message.value()
-        found[json.loads(message.key())[key]].append(None if value is None else json.loads(value))
+        message_key, value = message.key(), message.value()
+        assert message_key is not None
+        found[json.loads(message_key)[key]].append(None if value is None else json.loads(value))
     return dict(found)
 
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from laminae.net.http import NoResponse, Response
 from laminae.registry import Retry
-from laminae.registry.http import Answer, NoAnswer, Request
+
+if TYPE_CHECKING:
+    from laminae.registry.transport import Request
 
 
-def said(body: object, status: int = 200, retry_after: float = 0.0) -> Answer:
-    return Answer(status, json.dumps(body).encode(), retry_after)
+def said(body: object, status: int = 200, retry_after: float = 0.0) -> Response:
+    return Response(status, json.dumps(body).encode(), retry_after)
 
 
-def refused(status: int, code: int | None = None, message: str = "no") -> Answer:
+def refused(status: int, code: int | None = None, message: str = "no") -> Response:
     return said({"error_code": status if code is None else code, "message": message}, status)
 
 
-AWAY = NoAnswer("ConnectionRefusedError: Connection refused")
+AWAY = NoResponse("ConnectionRefusedError: Connection refused")
 
 
 @dataclass(slots=True)
 class Script:
     """A transport that gives its answers in turn, and keeps what it was asked."""
 
-    answers: list[Answer | NoAnswer]
+    answers: list[Response | NoResponse]
     asked: list[Request] = field(default_factory=list)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         self.asked.append(request)
         answer = self.answers.pop(0)
-        if isinstance(answer, NoAnswer):
+        if isinstance(answer, NoResponse):
             raise answer
         return answer
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from laminae.registry.http import Answer, NoAnswer, Request
+from laminae.net.http import NoResponse, Response
 from tests.support.registry_answers import AWAY, refused, said
+
+if TYPE_CHECKING:
+    from laminae.registry.transport import Request
 
 
 @dataclass(slots=True)
@@ -26,10 +30,10 @@ class Registry:
         self.subjects.setdefault(subject, []).append((schema_id, text))
         return schema_id
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         self.asked += 1
         if self.is_away:
-            raise NoAnswer(str(AWAY))
+            raise NoResponse(str(AWAY))
         parts = [unquote(part) for part in request.path.strip("/").split("/")]
         match parts:
             case ["schemas", "ids", schema_id]:
@@ -46,13 +50,13 @@ class Registry:
                 versions = self.subjects.get(subject)
                 if not versions:
                     return refused(404, 40401)
-                schema_id, text = versions[-1]
-                return said({"subject": subject, "version": len(versions), "id": schema_id, "schema": text})
+                latest_id, text = versions[-1]
+                return said({"subject": subject, "version": len(versions), "id": latest_id, "schema": text})
             case ["config", *_]:
                 return said({"compatibilityLevel": self.level})
         raise AssertionError(f"nobody asks for {request.path}")
 
-    def _schema(self, schema_id: int) -> Answer:
+    def _schema(self, schema_id: int) -> Response:
         known = dict(pair for versions in self.subjects.values() for pair in versions)
         return said({"schema": known[schema_id]}) if schema_id in known else refused(404, 40403)
 

@@ -16,12 +16,12 @@ LEAVES = [
 ]  # fmt: skip
 
 
-def _default(text: str | None) -> dict[str, str] | None:
-    return None if text is None else {"laminae:default": text}
+def _default(text: str | None) -> dict[bytes, bytes] | None:
+    return None if text is None else {b"laminae:default": text.encode()}
 
 
 @st.composite
-def types(draw, depth: int = 3):
+def types(draw: st.DrawFn, depth: int = 3) -> pa.DataType:
     if depth == 0 or draw(st.integers(0, 9)) < 6:
         return draw(st.sampled_from(LEAVES))
     shape = draw(st.sampled_from(["struct", "list", "large_list", "map", "fixed"]))
@@ -46,7 +46,7 @@ DEFAULTS = {
 
 
 @st.composite
-def fields(draw, depth: int = 3, least: int = 0, most: int = 5):
+def fields(draw: st.DrawFn, depth: int = 3, least: int = 0, most: int = 5) -> list[pa.Field]:
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=least, max_size=most))
     made = []
     for name in names:
@@ -63,7 +63,7 @@ def _with_fresh_ids(schema: pa.Schema, wanted: list[int]) -> pa.Schema:
 
     pool = iter(wanted)
 
-    def numbered(metadata):
+    def numbered(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
         metadata.pop(b"laminae:id", None)
         node_id = next(pool, None)
         if node_id is not None:
@@ -74,7 +74,7 @@ def _with_fresh_ids(schema: pa.Schema, wanted: list[int]) -> pa.Schema:
 
 
 @st.composite
-def schemas(draw, depth: int = 3):
+def schemas(draw: st.DrawFn, depth: int = 3) -> pa.Schema:
     schema = pa.schema(draw(fields(depth)))
     if draw(st.booleans()):
         schema = _with_fresh_ids(schema, draw(st.permutations(range(1, 9))))
@@ -82,7 +82,7 @@ def schemas(draw, depth: int = 3):
 
 
 @st.composite
-def evolved(draw, schema: pa.Schema):
+def evolved(draw: st.DrawFn, schema: pa.Schema) -> pa.Schema:
     """A relative of `schema`: the same columns under small edits, at the top and inside structs."""
     return pa.schema(draw(_edited(list(schema), 2)))
 
@@ -92,8 +92,8 @@ def _identity(field: pa.Field) -> dict[bytes, bytes]:
 
 
 @st.composite
-def _edited(draw, siblings, depth: int):
-    result = []
+def _edited(draw: st.DrawFn, siblings: list[pa.Field], depth: int) -> list[pa.Field]:
+    result: list[pa.Field] = []
     for field in siblings:
         edit = draw(st.sampled_from(["keep", "keep", "keep", "drop", "null", "type", "default", "rename", "inside"]))
         if edit == "drop":
@@ -124,22 +124,23 @@ def _edited(draw, siblings, depth: int):
 
 
 @st.composite
-def pairs(draw):
+def pairs(draw: st.DrawFn) -> tuple[pa.Schema, pa.Schema]:
     old = draw(schemas())
     new = draw(st.one_of(evolved(old), schemas()))
     return old, new
 
 
-SMALL = {
+SMALL: dict[str, st.SearchStrategy[object]] = {
     "string": st.text(max_size=3), "large_string": st.text(max_size=3),
     "binary": st.binary(max_size=3), "large_binary": st.binary(max_size=3), "bool": st.booleans(),
     "date32[day]": st.dates(), "date64[ms]": st.dates(), "null": st.none(),
 }  # fmt: skip
 
 
-def values(kind: pa.DataType, nullable: bool = True):
+def values(kind: pa.DataType, nullable: bool = True) -> st.SearchStrategy[object]:
     """Values of a type; small, so that casts between related types mostly succeed."""
     text = str(kind)
+    found: st.SearchStrategy[object]
     if text in SMALL:
         found = SMALL[text]
     elif pa.types.is_integer(kind):
@@ -164,7 +165,7 @@ def values(kind: pa.DataType, nullable: bool = True):
 
 
 @st.composite
-def batches(draw, schema: pa.Schema):
+def batches(draw: st.DrawFn, schema: pa.Schema) -> pa.RecordBatch:
     rows = draw(st.integers(0, 5))
     # A field declared NOT NULL still gets NULLs now and then: Arrow does not stop them, the projection must.
     columns = [

@@ -59,9 +59,13 @@ def work_to_the_end(db: lm.Database, driver: Driver, sent: int) -> None:
 def send(db: lm.Database, dice: random.Random, expected: Table, has_note: bool) -> int:
     """Some inserts of upserts and deletes, and what they make of the table that is expected."""
     for _ in range(INSERTS):
-        rows = []
+        rows: list[dict[str, object]] = []
         for _ in range(ROWS):
-            row = {"id": dice.randrange(KEYS), "gone": dice.random() < 0.2, "n": dice.randrange(1_000_000)}
+            row: dict[str, object] = {
+                "id": dice.randrange(KEYS),
+                "gone": dice.random() < 0.2,
+                "n": dice.randrange(1_000_000),
+            }
             rows.append({**row, "note": f"note {row['n']}"} if has_note else row)
         db.insert("users", rows)
         for row in rows:

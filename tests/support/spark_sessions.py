@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # compile much code and run each of it once: the second compiler of Java only costs time. Without it Java has room for
 # 48 MB of compiled code, which are full after three minutes of tests: from then on it throws away and compiles again.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+# As `limit_avro_lengths` sets it: tests of decoders use the session without a home.
+JVM_OPTIONS += " -Dorg.apache.avro.limits.bytes.maxLength=67108864 -Dorg.apache.avro.limits.string.maxLength=67108864"
 JVM_ARGUMENTS = f"--driver-memory 4g --driver-java-options '{JVM_OPTIONS}' pyspark-shell"
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITION = "partition_id"
-TIMERS = "timers"
 JOIN = "symmetricHashJoin"
 PROCESSORS = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
 
@@ -64,9 +63,10 @@ def _frames(spark: SparkSession, checkpoint: str) -> Iterator[tuple[str, DataFra
 
 def _variable(spark: SparkSession, checkpoint: str, operator: int, variable: dict[str, object]) -> DataFrame:
     reader = spark.read.format("statestore").option("operatorId", operator)
-    if str(variable["stateName"]).startswith("$"):
+    name = str(variable["stateName"])
+    if name.startswith("$"):
         return reader.option("readRegisteredTimers", True).load(checkpoint)
-    return reader.option("stateVarName", variable["stateName"]).load(checkpoint)
+    return reader.option("stateVarName", name).load(checkpoint)
 
 
 def _under(value: object, kind: t.DataType) -> object:

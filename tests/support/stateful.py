@@ -7,7 +7,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas
 from pyspark.sql import Row
@@ -15,11 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming.stateful_processor import TimerValues
 
     Build = Callable[[SparkSession], DataStreamWriter]
 
@@ -45,7 +46,9 @@ def schema_of(metadata: str) -> str:
 def names_of(metadata: str) -> list[str]:
     from pyspark.sql.types import StructType
 
-    return StructType.fromDDL(metadata).names
+    struct = StructType.fromDDL(metadata)
+    assert isinstance(struct, StructType), metadata
+    return struct.names
 
 
 def event(number: int, second: int, **more: object) -> dict[str, object]:
@@ -193,11 +196,11 @@ def remembering(metadata: str, *, in_pandas: bool = False) -> StatefulProcessor:
     assert inner is not None
     geo_names = [part.split(":")[0].strip() for part in inner[1].split(",")]
 
-    def told(value: object) -> str | None:
+    def told(value: Iterable[Any] | None) -> str | None:
         """By name, so that the same fields in another order are the same text; rows of state come without names."""
         if value is None:
             return None
-        fields = dict(zip(names, tuple(value), strict=True))  # type: ignore[arg-type]  # a row
+        fields = dict(zip(names, value, strict=True))
         geo = fields["geo"]
         told = {**fields, "geo": geo and dict(zip(geo_names, tuple(geo), strict=True))}
         return json.dumps(told, sort_keys=True, default=str)
@@ -212,8 +215,9 @@ def remembering(metadata: str, *, in_pandas: bool = False) -> StatefulProcessor:
             self.parity = handle.getMapState("parity", "k STRING", state)
             self.kept = handle.getValueState("kept", state, 3_600_000)
 
-        def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: object) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
-            previous = self.last.get()[0] if self.last.exists() else None
+        def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803  # Spark's names
+            last = self.last.get() if self.last.exists() else None
+            previous = None if last is None else last[0]
             found = [row for frame in rows for row in frame.itertuples()] if in_pandas else list(rows)
             for number, row in enumerate(sorted(found, key=lambda row: str(row.ts))):
                 value = (None if row.metadata is None else tuple(row.metadata[name] for name in names),)
@@ -224,9 +228,10 @@ def remembering(metadata: str, *, in_pandas: bool = False) -> StatefulProcessor:
             self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 10**9)
             listed = [value[0] for value in self.all.get()]
             parity = sorted((found[0], told(value[0])) for found, value in self.parity.iterator())
-            kept = told(self.kept.get()[0])
+            kept = self.kept.get()
+            assert kept is not None
             seen = {"previous": told(previous), "listed": len(listed), "oldest": told(listed[0])}
-            made = {"eventId": key[0], **seen, "parity": str(parity), "kept": kept}
+            made = {"eventId": key[0], **seen, "parity": str(parity), "kept": told(kept[0])}
             yield pandas.DataFrame([made]) if in_pandas else Row(**made)
 
         def close(self) -> None:

@@ -45,7 +45,8 @@ def rows(db: lm.Database, text: str = "SELECT * FROM things") -> list[Row]:
 
 
 def reasons(db: lm.Database) -> list[str]:
-    return sorted(reason for (reason,) in db.sql("SELECT reason FROM laminar_catalog.dead_letters").fetchall())
+    letters = db.sql("SELECT reason FROM laminar_catalog.dead_letters").arrow().to_pylist()
+    return sorted(letter["reason"] for letter in letters)
 
 
 def told_of(db: lm.Database, what: str) -> list[int]:

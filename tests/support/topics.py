@@ -49,28 +49,28 @@ class Topic:
     def grow(self, partitions: int) -> None:
         from confluent_kafka.admin import NewPartitions
 
-        _done(self.address, lambda admin: admin.create_partitions([NewPartitions(self.name, partitions)]))
+        _done(self.address, lambda admin: admin.create_partitions([NewPartitions(self.name, partitions)]).values())
 
     def forget_before(self, offset: int, partition: int = 0) -> None:
         """What retention does, at once."""
         from confluent_kafka import TopicPartition
 
         place = TopicPartition(self.name, partition, offset)
-        _done(self.address, lambda admin: admin.delete_records([place]))
+        _done(self.address, lambda admin: admin.delete_records([place]).values())
 
 
 def new_topic(address: str, partitions: int = 1) -> Topic:
     from confluent_kafka.admin import NewTopic
 
     name = f"orders-{uuid4().hex[:8]}"
-    _done(address, lambda admin: admin.create_topics([NewTopic(name, partitions, 1)]))
+    _done(address, lambda admin: admin.create_topics([NewTopic(name, partitions, 1)]).values())
     return Topic(address, name)
 
 
-def _done(address: str, ask: Callable[[AdminClient], Mapping[object, Future[object]]]) -> None:
+def _done(address: str, ask: Callable[[AdminClient], Iterable[Future[object]]]) -> None:
     from confluent_kafka.admin import AdminClient
 
     # Kept until the answer is there: its requests end with it.
     admin = AdminClient({"bootstrap.servers": address})
-    for answer in ask(admin).values():
+    for answer in ask(admin):
         answer.result(ANSWER_SECONDS)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from laminae.views.kernels.aggregates import (
+from laminae.views.kernels.group_by.aggregates import (
+    SLOT,
+    Accumulator,
+    Aggregate,
     DecimalTotal,
     FloatTotal,
     IntegerTotal,
@@ -16,34 +22,74 @@ from laminae.views.kernels.aggregates import (
     ValueSet,
 )
 from laminae.zset.exact_float import float_parts
-from laminae.zset.wide_values import to_ints
+from laminae.zset.wide_conversion import to_ints
+
+if TYPE_CHECKING:
+    from laminae.views.kernels.upsert.keyed_table import KeyedTable
 
 LOW = (1 << 32) - 1
 
+Key = Sequence[object]
+HashFunction = Callable[[Key], int]
+FrozenRow = tuple[tuple[str, Hashable], ...]
+"""Name and value of each column, by name."""
+UpsertEvent = tuple[Mapping[str, object], bool, int] | tuple[Mapping[str, object], bool, int, object]
+"""A row, whether it is a delete, its order and, if the table has one, its sequence."""
 
-def spread_hash(key) -> int:
+
+def spread_hash(key: Key) -> int:
     """A 64-bit number that follows from the key as SQL sees it."""
     text = repr(tuple(canonical(part) for part in key)).encode()
     return ((zlib.crc32(text) << 32) | zlib.crc32(text[::-1] + b"x")) - (1 << 63)
 
 
-def few_hashes(key) -> int:
+def few_hashes(key: Key) -> int:
     """Three hashes for all keys: nearly everything collides."""
     return spread_hash(key) % 3
 
 
-def canonical(value):
+def canonical(value: object) -> Hashable:
     if isinstance(value, float):
         return "nan" if value != value else value + 0.0
-    return value
+    return _Nested(value) if isinstance(value, dict | list) else value
 
 
-def aggregate_delta(aggregate, rows, hashed=spread_hash) -> pa.Table:
+class _Nested:
+    """A nested value as a key of a dictionary."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Nested) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+
+@dataclass(slots=True)
+class _ValuedRow:
+    """What an accumulator of a group has of one value; `parts` are those of a float's bin."""
+
+    weight: int = 0
+    parts: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+
+_Group = tuple[Hashable, ...]
+_Valued = defaultdict[tuple[_Group, int, Hashable], _ValuedRow]
+"""By group, slot of the accumulator, and value or bin."""
+
+
+def aggregate_delta(
+    aggregate: Aggregate,
+    rows: Iterable[tuple[Key, Mapping[str, Any], int]],
+    hashed: HashFunction = spread_hash,
+) -> pa.Table:
     """`rows` are (key tuple, {accumulator id: value or None}, weight). Linear rows, then valued ones."""
     names = [field.name for field in aggregate.keys]
-    linear = defaultdict(lambda: defaultdict(int))
-    valued = defaultdict(int)
-    keys = {}
+    linear: dict[_Group, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
+    valued: _Valued = defaultdict(_ValuedRow)
+    keys: dict[_Group, Key] = {}
     for key, values, weight in rows:
         group = tuple(canonical(part) for part in key)
         keys.setdefault(group, key)
@@ -56,20 +102,22 @@ def aggregate_delta(aggregate, rows, hashed=spread_hash) -> pa.Table:
     columns = [field.name for field in delta_fields(aggregate)]
     made = []
     for group, sums in linear.items():
-        made.append({**dict(zip(names, keys[group], strict=True)), "_hash": hashed(group), "_slot": 0, **sums})
-    for (group, slot, value), sums in valued.items():
+        made.append({**dict(zip(names, keys[group], strict=True)), "_hash": hashed(group), SLOT: 0, **sums})
+    for (group, slot, value), valued_row in valued.items():
         found = aggregate.accumulators[slot - 1]
-        row = {**dict(zip(names, keys[group], strict=True)), "_hash": hashed(group), "_slot": slot}
+        row = {**dict(zip(names, keys[group], strict=True)), "_hash": hashed(group), SLOT: slot}
         if isinstance(found, ValueSet):
-            made.append({**row, f"{found.id}_value": _unpacked(value), "_weight": sums})
+            made.append({**row, f"{found.id}_value": _unpacked(value), "_weight": valued_row.weight})
         else:
-            parts = {f"{found.id}_p{i}": part for i, part in enumerate(sums["parts"])}
-            made.append({**row, f"{found.id}_bin": value, **parts, "_weight": sums["weight"]})
+            parts = {f"{found.id}_p{i}": part for i, part in enumerate(valued_row.parts)}
+            made.append({**row, f"{found.id}_bin": value, **parts, "_weight": valued_row.weight})
     schema = pa.schema(delta_fields(aggregate))
     return pa.Table.from_pylist([{name: row.get(name) for name in columns} for row in made], schema=schema)
 
 
-def _add(sums, valued, group, slot, found, value, weight) -> None:
+def _add(
+    sums: dict[str, Any], valued: _Valued, group: _Group, slot: int, found: Accumulator, value: Any, weight: int
+) -> None:
     name = found.id
     match found:
         case Tally():
@@ -84,23 +132,23 @@ def _add(sums, valued, group, slot, found, value, weight) -> None:
         case FloatTotal():
             sums[f"{name}_n"] += weight
             bins, integers = float_parts(np.array([value]))
-            place = (group, slot, int(bins[0]))
-            if place not in valued:
-                valued[place] = {"parts": [0, 0, 0], "weight": 0}
+            row = valued[group, slot, int(bins[0])]
             whole = to_ints(integers)[0]
             for i, part in enumerate((whole & LOW, (whole >> 32) & LOW, whole >> 64)):
-                valued[place]["parts"][i] += part * weight
-            valued[place]["weight"] += weight
+                row.parts[i] += part * weight
+            row.weight += weight
         case ValueSet():
-            valued[group, slot, canonical(value)] += weight
+            valued[group, slot, canonical(value)].weight += weight
 
 
-def _unpacked(value):
+def _unpacked(value: Hashable) -> object:
+    if isinstance(value, _Nested):
+        return value.value
     return float("nan") if value == "nan" else value
 
 
-def delta_fields(aggregate) -> list[pa.Field]:
-    fields = [*aggregate.keys, *(pa.field(name, pa.int64()) for name in ("_hash", "_slot", "_weight"))]
+def delta_fields(aggregate: Aggregate) -> list[pa.Field]:
+    fields = [*aggregate.keys, *(pa.field(name, pa.int64()) for name in ("_hash", SLOT, "_weight"))]
     for found in aggregate.accumulators:
         name = found.id
         match found:
@@ -118,7 +166,7 @@ def delta_fields(aggregate) -> list[pa.Field]:
     return fields
 
 
-def integrate(table: Counter, changes: pa.RecordBatch) -> None:
+def integrate(table: Counter[FrozenRow], changes: pa.RecordBatch) -> None:
     """Add a changelog to a multiset of rows; no prefix may take away what is not there."""
     for row in changes.to_pylist():
         op, weight = row.pop("_op"), row.pop("_weight")
@@ -130,10 +178,10 @@ def integrate(table: Counter, changes: pa.RecordBatch) -> None:
             del table[values]
 
 
-def check_pairs(changes: pa.RecordBatch, keys) -> None:
+def check_pairs(changes: pa.RecordBatch, keys: Sequence[str]) -> None:
     """At most one of +I, -D and -U/+U for each key, and -U directly before its +U."""
     rows = changes.to_pylist()
-    seen = Counter()
+    seen: Counter[FrozenRow] = Counter()
     for place, row in enumerate(rows):
         key = frozen({name: row[name] for name in keys})
         if row["_op"] == "-U":
@@ -147,11 +195,11 @@ def check_pairs(changes: pa.RecordBatch, keys) -> None:
     assert set(seen.values()) <= {1}
 
 
-def frozen(row) -> tuple:
+def frozen(row: Mapping[str, object]) -> FrozenRow:
     return tuple((name, _hashable(value)) for name, value in sorted(row.items()))
 
 
-def _hashable(value):
+def _hashable(value: object) -> Hashable:
     if isinstance(value, dict):
         return frozen(value)
     if isinstance(value, list):
@@ -159,12 +207,12 @@ def _hashable(value):
     return canonical(value)
 
 
-def rows_of(batches) -> Counter:
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Counter[FrozenRow]:
     return Counter(frozen(row) for batch in batches for row in batch.to_pylist())
 
 
-def upsert_delta(table, events, hashed=spread_hash) -> pa.Table:
-    """`events` are (row, is it a delete, order[, sequence]), in any order."""
+def upsert_delta(table: KeyedTable, events: Iterable[UpsertEvent], hashed: HashFunction = spread_hash) -> pa.Table:
+    """`events` may be in any order."""
     own = {"_hash": pa.int64(), "_order": pa.int64(), "_deleted": pa.bool_()}
     if table.sequence is not None:
         own["_sequence"] = table.sequence

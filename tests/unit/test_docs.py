@@ -12,7 +12,9 @@ import typer
 from tools import reference
 
 import laminae
+from laminae.api.database import SPARK_RELATIONS
 from laminae.cli.app import app
+from laminae.engine.catalog_query.introspection import RELATIONS
 from laminae.errors import ERRORS
 from tests.support.pages import DOCUMENTS, ON_SERVICES, ROOT, blocks_of, name_of, run_page
 from tests.support.spark_sessions import end_session
@@ -32,6 +34,7 @@ def session_of_the_pages() -> Iterator[None]:
     end_session()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if path not in ON_SERVICES], ids=name_of)
 def test_examples_run_and_print_what_the_page_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +75,24 @@ def test_every_command_has_its_place_in_the_command_reference() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     group = typer.main.get_group(app)
     assert [name for name in group.commands if f"## laminae {name}\n" not in page] == []
+
+
+def test_every_page_is_linked_from_the_first() -> None:
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = (page.relative_to(ROOT).as_posix() for page in sorted((ROOT / "docs").rglob("*.md")))
+    # Single decisions are linked from their index.
+    assert [page for page in pages if not page.startswith("docs/decisions/0") and page not in front] == []
+
+
+def test_every_method_of_a_database_is_in_the_python_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    methods = [name for name in vars(laminae.Database) if not name.startswith("_")]
+    assert [name for name in methods if f"`db.{name}(" not in page and f"`{name}()`" not in page] == []
+
+
+def test_every_relation_of_the_catalog_is_in_the_sql_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "sql.md").read_text(encoding="utf-8")
+    assert [name for name in (*RELATIONS, *SPARK_RELATIONS) if f"`laminar_catalog.{name}`" not in page] == []
 
 
 def test_every_public_name_is_in_the_python_reference() -> None:

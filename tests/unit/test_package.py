@@ -25,8 +25,8 @@ def test_an_unknown_name_is_told_as_python_does():
         ("laminae", {"pyspark", "pyiceberg", "confluent_kafka", "pyarrow", "sqlglot", "duckdb", "lark"}),
         # What a Python worker of Spark loads before its first row.
         (
-            "laminae.spark.files.json_chunks",
-            {"sqlglot", "duckdb", "lark", "laminae.session", "laminae.catalog", "rich"},
+            "laminae.spark.formats.json.arrow_lines",
+            {"sqlglot", "duckdb", "lark", "laminae.api.database", "laminae.catalog", "rich"},
         ),
     ],
 )

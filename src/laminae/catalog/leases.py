@@ -1,6 +1,7 @@
-"""The lease on a home: who runs its pipelines. Tokens only grow, so a driver that lost its lease cannot commit.
+"""The lease on a home: which process runs its pipelines.
 
-There is no clock here: the caller says what time it is.
+Fencing tokens only grow, so a driver that lost its lease cannot commit. There is no clock here: the caller passes the
+current time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from laminae.errors import LeaseHeld, LeaseLost
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-    from laminae.catalog.driver import Driver, Row, Transaction
+    from laminae.catalog.drivers.protocol import Driver, Row, Transaction
 
 _LEASE = "SELECT token, holder, host, pid, expires_at FROM leases"
 NOBODY = "nobody"
@@ -66,7 +67,7 @@ def renew(driver: Driver, token: int, now: datetime, ttl: timedelta) -> Lease:
 
 
 def release(driver: Driver, token: int) -> None:
-    """Give it back. One that was taken over is not ours to give back, and nothing is left to do."""
+    """Release the lease. Does nothing if another holder has taken it over."""
     with driver.write() as transaction:
         transaction.execute(
             "UPDATE leases SET holder = NULL, host = NULL, pid = NULL, expires_at = NULL WHERE token = ?", token

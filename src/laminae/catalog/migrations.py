@@ -1,21 +1,24 @@
-"""The tables of the catalog, as numbered steps, and the one function that brings a catalog up to date.
+"""The tables of the catalog as numbered migration steps, and the function that brings a catalog up to date.
 
-A step that has been released is never edited: a change of the tables is a new step at the end.
-Types are those that both databases take: SQLite leaves bytes in a BYTEA column as they are.
+A released step is never edited: a change of the tables is a new step at the end. Types are those that both databases
+accept: SQLite stores bytes in a BYTEA column unchanged.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from laminae.catalog.initial_defaults import write_initial_defaults
 from laminae.errors import CatalogCorrupt, NewerHome
 from laminae.version import __version__
 
 if TYPE_CHECKING:
-    from laminae.catalog.driver import Driver
+    from collections.abc import Callable
 
-# Schemas stand last in their rows: SQLite reads through a long value to reach the columns behind it.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    from laminae.catalog.drivers.protocol import Driver, Transaction
+
+# Schemas are the last column of their rows: SQLite reads through a long value to reach the columns after it.
+MIGRATIONS: tuple[tuple[str | Callable[[Transaction], None], ...], ...] = (
     (
         "CREATE TABLE meta (format BIGINT PRIMARY KEY, written_by TEXT NOT NULL)",
         """CREATE TABLE counters (
@@ -137,18 +140,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("CREATE TABLE savepoints (name TEXT PRIMARY KEY, epoch BIGINT NOT NULL, created_at TEXT NOT NULL)",),
     (
         "ALTER TABLE sources ADD COLUMN problem TEXT",
-        # The epoch whose table the sink began with. Sinks from before this step are taken to have begun at once.
+        # The epoch whose table the sink started with. Sinks older than this step are assumed to have started at once.
         "ALTER TABLE sinks ADD COLUMN began BIGINT",
         "UPDATE sinks SET began = 0 WHERE state <> 'creating'",
     ),
     (
-        # The latest event time of an epoch's rows, in microseconds, where the source has a watermark.
+        # The latest event time of an epoch's rows, in microseconds, if the source has a watermark.
         "ALTER TABLE epochs ADD COLUMN event_time BIGINT",
-        # Up to which epoch a view that is not live has everything.
+        # The epoch up to which a view that is not live has applied everything.
         "ALTER TABLE views ADD COLUMN applied BIGINT NOT NULL DEFAULT 0",
-        # What the columns that a view reads were called when it was written, by id.
+        # The names that the columns a view reads had when it was defined, by id.
         "ALTER TABLE views ADD COLUMN written TEXT NOT NULL DEFAULT '[]'",
-        # The view whose state it goes on with.
+        # The replaced view whose state it continues with.
         "ALTER TABLE views ADD COLUMN former BIGINT",
         # What an epoch did to a view or to the table of a source: its changelog. `owner_id` is the object's id.
         """CREATE TABLE advances (
@@ -177,11 +180,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE advances ADD COLUMN refused_files TEXT NOT NULL DEFAULT '[]'",
     ),
     (
-        # Every epoch asks whether there are any, and most views have none.
+        # Every epoch checks whether there are any, and most views have none.
         "CREATE INDEX advances_refused ON advances (owner_id) WHERE refused > 0",
     ),
     (
-        # What the schema ids of a registry stand for in the records of a source, for epochs behind `after_epoch`.
+        # The bindings of registry schema ids for the records of a source, for epochs after `after_epoch`.
         """CREATE TABLE writer_schemas (
             source_id BIGINT NOT NULL REFERENCES sources (id),
             schema_id BIGINT NOT NULL,
@@ -193,27 +196,76 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             arrow_schema BYTEA NOT NULL,
             PRIMARY KEY (source_id, schema_id, after_epoch))""",
     ),
+    (
+        # Changes that a view has computed and holds back until its next timer. Views older than this step compare their
+        # tables at the timer instead.
+        "ALTER TABLE advances ADD COLUMN held_files TEXT NOT NULL DEFAULT '[]'",
+        "ALTER TABLE views ADD COLUMN keeps_held BIGINT NOT NULL DEFAULT 0",
+        # The watermark under which an epoch or a timer of a view was computed, in microseconds.
+        "ALTER TABLE advances ADD COLUMN watermark BIGINT",
+        "CREATE INDEX advances_watermark ON advances (owner_id, watermark) WHERE watermark IS NOT NULL",
+    ),
+    # Records older than a column used to show its current default; from here on they show the one it was added with.
+    (write_initial_defaults,),
+    (
+        # JSON numbers in TIMESTAMP columns used to be read as seconds. Sources created before this step keep that.
+        """UPDATE sources SET options = CASE WHEN options = '{}' THEN '{"timestamp_unit": "seconds"}'
+            ELSE substr(options, 1, length(options) - 1) || ', "timestamp_unit": "seconds"}' END
+            WHERE replace(options, '"format": ', '') = options
+            OR replace(options, '"format": "json"', '') <> options""",
+    ),
+    (
+        # How a view's query is parsed: 1 by sqlglot's dialect, as every view before this step, 2 as Spark does.
+        "ALTER TABLE views ADD COLUMN reading BIGINT NOT NULL DEFAULT 1",
+    ),
+    (
+        # The sum of a view's changelog over a range of epochs, for views without other state. `is_plain`: all weights
+        # are 1.
+        """CREATE TABLE compacted_changes (
+            owner_id BIGINT NOT NULL,
+            first_epoch BIGINT NOT NULL,
+            last_epoch BIGINT NOT NULL,
+            files TEXT NOT NULL,
+            row_count BIGINT NOT NULL,
+            is_plain BIGINT NOT NULL,
+            created_at TEXT NOT NULL,
+            arrow_schema BYTEA NOT NULL,
+            PRIMARY KEY (owner_id, first_epoch, last_epoch))""",
+    ),
+    (
+        # The change that records of an epoch wait for; they are dead letters until then. NULL before this step.
+        "ALTER TABLE epochs ADD COLUMN waits_for BIGINT",
+        # The rules by which the values of an epoch were decoded (`model.READING`): a re-read uses the same.
+        "ALTER TABLE epochs ADD COLUMN reading BIGINT NOT NULL DEFAULT 1",
+    ),
 )
 
 
 def migrate(driver: Driver) -> None:
-    """Apply the steps that are missing, each in a transaction of its own. Safe while other processes do the same."""
-    while (found := _format(driver)) != len(MIGRATIONS):
-        if found > len(MIGRATIONS):
-            raise NewerHome(location=driver.location, found=found, known=len(MIGRATIONS))
+    """Apply the missing steps, each in its own transaction. Safe while other processes do the same."""
+    while (format_number := _format(driver)) != len(MIGRATIONS):
+        if format_number > len(MIGRATIONS):
+            raise NewerHome(location=driver.location, found=format_number, known=len(MIGRATIONS))
         with driver.migrating() as transaction:
-            # Another process may have made this step between the look and the lock.
-            if _format(driver) == found:
-                for statement in MIGRATIONS[found]:
-                    transaction.execute(statement)
-                transaction.execute("INSERT INTO meta (format, written_by) VALUES (?, ?)", found + 1, __version__)
+            # Another process may have applied this step between the check and the lock.
+            if _format(driver) == format_number:
+                for step in MIGRATIONS[format_number]:
+                    if isinstance(step, str):
+                        transaction.execute(step)
+                    else:
+                        step(transaction)
+                transaction.execute(
+                    "INSERT INTO meta (format, written_by) VALUES (?, ?)", format_number + 1, __version__
+                )
 
 
 def _format(driver: Driver) -> int:
     tables = driver.tables()
     if "meta" in tables:
-        (found,) = driver.query("SELECT coalesce(max(format), 0) FROM meta")[0]
-        return int(found)
+        (format_number,) = driver.query("SELECT coalesce(max(format), 0) FROM meta")[0]
+        return int(format_number)
     if tables:
-        raise CatalogCorrupt(location=driver.location, problem=f"it holds {sorted(tables)[0]} of another program")
+        raise CatalogCorrupt(
+            location=driver.location, problem=f"it contains the table {sorted(tables)[0]} of another program"
+        )
     return 0

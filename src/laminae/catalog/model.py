@@ -1,6 +1,6 @@
-"""What the catalog holds, as values. Times are aware UTC datetimes, schemas are `pyarrow.Schema` with column ids.
+"""The content of the catalog as values. Times are aware UTC datetimes, schemas are `pyarrow.Schema` with column ids.
 
-A source's `id` is its incarnation: DROP and CREATE under the same name give a new one.
+A source's `id` identifies its incarnation: DROP and CREATE under the same name give a new id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Options = tuple[tuple[str, str], ...]
 """Sorted (name, value) pairs. Secrets are references such as ${env:NAME}, never values."""
 Written = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-"""For each relation that a view reads the (id, name) of its columns when the view was written."""
+"""For each relation that a view reads, the (id, name) of its columns when the view was defined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class WatermarkRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A source as it is now. Keys and watermark name columns by id, so a rename does not touch them."""
+    """A source as it is now. Key and watermark refer to columns by id, so a rename does not affect them."""
 
     id: int
     name: str
@@ -48,7 +48,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """One schema version. `position` is where in the log it begins to hold, set by the first epoch planned with it."""
+    """One schema version. `position` is where in the log it takes effect, set by the first epoch planned with it."""
 
     source_id: int
     version: int
@@ -90,7 +90,7 @@ class PendingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PendingRecord:
-    """A change that waits for a person, bound to the version it was found against and to its diff."""
+    """A change that waits for confirmation, bound to its diff and to the version it was found against."""
 
     id: int
     source_id: int
@@ -108,12 +108,52 @@ class PendingRecord:
     resolved_at: datetime | None
 
 
+class QueryStatus(StrEnum):
+    """Of the streaming query of a source. `FAILING`: its last epoch failed, as the catalog knows without a driver."""
+
+    STOPPED = "stopped"
+    RUNNING = "running"
+    WAITING = "waiting"
+    FAILING = "failing"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+class ViewStatus(StrEnum):
+    """A view that reads one that is not live waits for it."""
+
+    CREATING = "creating"
+    LIVE = "live"
+    WAITING = "waiting"
+    FAILED = "failed"
+
+
+class SinkStatus(StrEnum):
+    """`REWINDING`: it must undo the delivery of epochs that a restored savepoint has undone."""
+
+    CREATING = "creating"
+    REWINDING = "rewinding"
+    LIVE = "live"
+    FAILING = "failing"
+
+
+STARTING_SINKS = (SinkStatus.CREATING, SinkStatus.REWINDING)
+"""States in which the progress of a sink does not say yet which epochs it still needs."""
+TROUBLED_STATES: frozenset[str] = frozenset(
+    {QueryStatus.FAILING, QueryStatus.FAILED, ViewStatus.FAILED, SinkStatus.FAILING}
+)
+"""States of sources, views and sinks that somebody has to look at."""
+
+EXACT_READING = 2
+"""The query of a view is parsed as Spark does; 1: by sqlglot's dialect, as when older views were created."""
+
+
 @dataclass(frozen=True, slots=True)
 class ViewRecord:
-    """A materialized view. `state`: creating, live or failed. `reads`: (relation name, column ids or () for all).
+    """A materialized view. `reads`: (relation, column ids or () for all).
 
-    Unless it is live, it has everything up to the epoch `applied`. `former` is the view that it replaced and whose
-    state it goes on with, until it has taken that over.
+    Unless live, it has applied everything up to the epoch `applied`. `former` is the replaced view whose state it
+    continues with, until it has taken that over. `keeps_held`: the changes it holds back are in files of its epochs.
     """
 
     id: int
@@ -121,7 +161,7 @@ class ViewRecord:
     query: str
     emit: str | None
     options: Options
-    state: str
+    state: ViewStatus
     problem: str | None
     reads: tuple[tuple[str, tuple[int, ...]], ...]
     created_at: datetime
@@ -129,11 +169,16 @@ class ViewRecord:
     applied: int = 0
     written: Written = ()
     former: int | None = None
+    keeps_held: bool = False
+    reading: int = EXACT_READING
 
 
 @dataclass(frozen=True, slots=True)
 class AdvanceRecord:
-    """The changelog that an epoch gave a view or the table of a source: files below the home, in this schema."""
+    """The changelog of one epoch for a view or the table of a source: files below the home, in this schema.
+
+    `held_files` are changes that the view has not emitted yet.
+    """
 
     epoch: int
     files: tuple[str, ...]
@@ -146,6 +191,24 @@ class AdvanceRecord:
     schema: pa.Schema
     refused: int = 0
     refused_files: tuple[str, ...] = ()
+    held_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedRecord:
+    """The sum of a view's changelog from the epoch `first` to the epoch `last`, both included.
+
+    Its files have the columns of the view and `_weight`; `is_plain`: every weight is 1. A range that was merged into a
+    larger one stays until it is collected, so of two overlapping ranges one contains the other.
+    """
+
+    first: int
+    last: int
+    files: tuple[str, ...]
+    rows: int
+    is_plain: bool
+    created_at: datetime
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +223,13 @@ class ManifestRecord:
 
 @dataclass(frozen=True, slots=True)
 class SinkRecord:
-    """A sink over one relation. `progress` is the last epoch it has delivered, `began` the one it began with."""
+    """A sink over one relation. `progress` is the last epoch it has delivered, `began` the one it started with."""
 
     id: int
     name: str
     relation: str
     options: Options
-    state: str
+    state: SinkStatus
     problem: str | None
     progress: int
     created_at: datetime
@@ -174,13 +237,18 @@ class SinkRecord:
     began: int | None = None
 
 
+READING = 2
+"""The current rules for decoding values. 1: dates and times by Spark's own casts, as in version 0.1."""
+
+
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """A committed epoch: `epoch` is the global number, (`source_id`, `batch_id`) the range of one source's log.
+    """A committed epoch: `epoch` is the global number, (`source_id`, `batch_id`) the offset range of one source.
 
     A replay of dead letters has a negative batch id and no range. `segment` and `dead_letter_segment` are directories
-    below the home with its rows and with the records that could not be decoded; `replayed_by` is the epoch that put
-    those through again.
+    below the home with its rows and with the records that could not be decoded; `replayed_by` is the epoch that
+    replayed those. `waits_for` is the change that some of them wait for. `reading` are the rules that decoded its
+    values.
     """
 
     epoch: int
@@ -195,6 +263,8 @@ class EpochRecord:
     dead_letters: int = 0
     dead_letter_segment: str | None = None
     replayed_by: int | None = None
+    waits_for: int | None = None
+    reading: int = READING
 
     @property
     def is_replay(self) -> bool:
@@ -203,10 +273,10 @@ class EpochRecord:
 
 @dataclass(frozen=True, slots=True)
 class WriterRecord:
-    """What a schema id of a registry stands for in the records of a source, for its epochs behind `after_epoch`.
+    """The binding of a registry schema id for the records of a source, for its epochs after `after_epoch`.
 
-    `columns` are the writer's, with the ids of the source's columns that they are. `applied`: the source has what this
-    schema asked of it. A `refusal` is why every record of this id is a dead letter.
+    `columns` are the writer's, with the ids of the matching source columns. `applied`: the source has applied the
+    changes that this schema implies. `refusal` is why every record with this id is a dead letter.
     """
 
     source_id: int
@@ -221,7 +291,7 @@ class WriterRecord:
 
 @dataclass(frozen=True, slots=True)
 class SavepointRecord:
-    """A pinned epoch: with it every source's place in its log, which the epochs up to it tell."""
+    """A pinned epoch, and with it every source's position in its log, which follows from the epochs up to it."""
 
     name: str
     epoch: int
@@ -238,7 +308,7 @@ class EpochTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run a home's pipelines. `token` grows with every holder; each commit asserts it."""
+    """The right to run a home's pipelines. The fencing `token` grows with every holder; each commit asserts it."""
 
     holder: str
     host: str

@@ -1,4 +1,4 @@
-"""Names of sources, views and sinks: one namespace for the three, in which case makes no difference."""
+"""Names of sources, views and sinks: one case-insensitive namespace for all three."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from laminae.errors import DuplicateObject, InvalidName
 
 if TYPE_CHECKING:
-    from laminae.catalog.driver import Transaction
+    from laminae.catalog.drivers.protocol import Transaction
 
 LONGEST_NAME = 255
 
@@ -18,12 +18,12 @@ _TAKEN = """
 
 
 def name_key(name: str) -> str:
-    """What is equal for two spellings of one name."""
+    """The same key for every spelling of a name."""
     return name.casefold()
 
 
 def name_fault(name: str) -> str | None:
-    """Why no database could keep the name, or None."""
+    """Why no database can store the name, or None."""
     if not name:
         return "it is empty"
     if len(name) > LONGEST_NAME:
@@ -36,7 +36,7 @@ def name_fault(name: str) -> str | None:
 
 
 def claim_name(transaction: Transaction, kind: str, name: str) -> str:
-    """The key under which a new object of this name is kept. DuplicateObject when any live object has the name."""
+    """The key of a new object with this name. Raises DuplicateObject if a live object has the name."""
     if problem := name_fault(name):
         raise InvalidName(name=repr(name[:LONGEST_NAME]), kind=kind, problem=problem)
     key = name_key(name)

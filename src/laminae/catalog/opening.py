@@ -1,25 +1,26 @@
-"""Open the catalog of a home: a file of the home itself, or a PostgreSQL database that several homes share."""
+"""Opens the catalog of a home: a file in the home itself, or a PostgreSQL database that several homes share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laminae.catalog.location import find_home, make_directory, postgres_url
+from laminae.catalog.drivers.postgres import PostgresDriver
+from laminae.catalog.drivers.sqlite import SqliteDriver
+from laminae.catalog.location import find_home, make_directory
 from laminae.catalog.migrations import migrate
-from laminae.catalog.postgres import PostgresDriver
-from laminae.catalog.sqlite import SqliteDriver
 from laminae.catalog.store import SqlCatalog
 from laminae.errors import InvalidOption
+from laminae.net.postgres import PostgresSettings
 
 if TYPE_CHECKING:
-    from laminae.catalog.driver import Driver
+    from laminae.catalog.drivers.protocol import Driver
     from laminae.catalog.port import Catalog
 
 CATALOG_FILE = "catalog.db"
 
 
 def open_catalog(home: str, catalog: str | None = None) -> Catalog:
-    """Made when it is missing, brought to the present format when it is older."""
+    """Creates the catalog if it is missing and migrates it if its format is older."""
     driver = _driver(home, catalog)
     try:
         migrate(driver)
@@ -30,16 +31,16 @@ def open_catalog(home: str, catalog: str | None = None) -> Catalog:
 
 
 def _driver(home: str, catalog: str | None) -> Driver:
-    place = find_home(home)
-    if place.directory is not None:
-        make_directory(place.directory)
+    location = find_home(home)
+    if location.directory is not None:
+        make_directory(location.directory)
     if catalog is not None:
-        return PostgresDriver(*postgres_url(catalog, home), schema=place.schema_name)
-    if place.directory is None:
+        return PostgresDriver(PostgresSettings.of_url(catalog, home), schema=location.schema_name)
+    if location.directory is None:
         raise InvalidOption(
             option="catalog",
             owner=home,
             problem="it is missing, and this home is not a local directory",
-            advice="Give the home a catalog on a server: connect(home, catalog='postgresql://...').",
+            advice="Use a catalog on a server: connect(home, catalog='postgresql://...').",
         )
-    return SqliteDriver(place.directory / CATALOG_FILE)
+    return SqliteDriver(location.directory / CATALOG_FILE)

@@ -1,4 +1,4 @@
-"""The catalog as everything above it sees it: reads of values, one `commit` for every write, and the lease."""
+"""The catalog interface: reads of values, one `commit` for every write, and the lease."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import (
         AdvanceRecord,
+        CompactedRecord,
         EpochRecord,
         EpochTotals,
         HistoryRow,
@@ -29,27 +30,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`definition_seq` after the commit, and for each update the id or number it was given (0 where it has none)."""
+    """`definition_seq` after the commit, and for each update the id or number it was assigned (0 if it has none)."""
 
     definition_seq: int
     ids: tuple[int, ...]
 
 
 class Catalog(Protocol):
-    """One durable store. Every method is one transaction; safe to share between threads."""
+    """One durable store. Every method is one transaction; thread-safe."""
 
     @property
     def location(self) -> str:
-        """Where it is, for error messages: never with a password in it."""
+        """The location for error messages, never with a password."""
         ...
 
     def commit(
         self, updates: Sequence[CatalogUpdate], *, lease_token: int | None = None, expected_seq: int | None = None
     ) -> Committed:
-        """All updates in one transaction, in order; raises and changes nothing when one cannot be made.
+        """Apply all updates in one transaction, in order; if one fails, raise and change nothing.
 
-        With `lease_token`, fails with LeaseLost unless that is still the current token. With `expected_seq`, fails
-        with ConcurrentChange unless no definition has changed since: for what was judged on several objects together.
+        With `lease_token`, raises LeaseLost unless that is still the current token. With `expected_seq`, raises
+        ConcurrentChange if any definition has changed since: for decisions based on several objects.
         """
         ...
 
@@ -68,7 +69,7 @@ class Catalog(Protocol):
         ...
 
     def history(self, source_name: str | None = None) -> tuple[HistoryRow, ...]:
-        """By source name, then version, then the canonical order of the diff. Live sources alone."""
+        """By source name, then version, then the canonical order of the diff. Live sources only."""
         ...
 
     def pending(self, source_id: int | None = None) -> tuple[PendingRecord, ...]:
@@ -84,7 +85,7 @@ class Catalog(Protocol):
     def sinks(self) -> tuple[SinkRecord, ...]: ...
 
     def epochs(self, source_id: int, since: int = 0) -> tuple[EpochRecord, ...]:
-        """Those with a number above `since`, in order."""
+        """Epochs with a number above `since`, in order."""
         ...
 
     def last_epoch(self) -> int: ...
@@ -94,11 +95,11 @@ class Catalog(Protocol):
         ...
 
     def last_batch(self, source_id: int) -> EpochRecord | None:
-        """The newest committed epoch that has a Spark batch behind it."""
+        """The newest committed epoch that belongs to a Spark batch (not a replay)."""
         ...
 
     def dead_letter_epochs(self, source_id: int) -> tuple[EpochRecord, ...]:
-        """Epochs whose dead letters wait: those that no replay has taken."""
+        """Epochs whose dead letters have not been replayed."""
         ...
 
     def epoch_totals(self, source_id: int) -> EpochTotals: ...
@@ -107,32 +108,40 @@ class Catalog(Protocol):
         """The changelog of a view or of a source's table, above `since` and up to `until`, in order."""
         ...
 
+    def compacted(self, owner_id: int, until: int | None = None) -> tuple[CompactedRecord, ...]:
+        """The compacted ranges of a view's changelog that end at or before `until`, ordered by first epoch."""
+        ...
+
     def last_advance(self, owner_id: int) -> int:
-        """The last epoch that did something to it, 0 if none did."""
+        """The last epoch that changed it, 0 if none did."""
         ...
 
     def replaced(self, view_id: int) -> ViewRecord | None:
-        """The view whose place this one took by CREATE OR REPLACE, as it was; None when it took none."""
+        """The view that this one replaced by CREATE OR REPLACE, as it was; None if there was none."""
         ...
 
     def refused(self, owner_id: int) -> int:
-        """How many rows a view has set aside because an expression of it failed on them."""
+        """How many rows of a view are dead letters because one of its expressions failed on them."""
         ...
 
     def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
-        """The last epoch that emitted what a view had held back, and the time up to which it did."""
+        """The last epoch that emitted changes which a view had held back, and the time up to which it did."""
+        ...
+
+    def last_watermark(self, owner_id: int) -> int | None:
+        """The latest watermark under which an epoch of a view was computed, in microseconds."""
         ...
 
     def event_time(self, source_id: int) -> int | None:
-        """The latest event time that a source has had, in microseconds."""
+        """The latest event time of a source, in microseconds."""
         ...
 
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
-        """Its state after an epoch (the last one unless told), by operator and shard."""
+        """Its state after an epoch (default: the last one), by operator and shard."""
         ...
 
     def writers(self, source_id: int) -> tuple[WriterRecord, ...]:
-        """What the schema ids of a source's records stand for, in the order in which they were bound."""
+        """The bindings of schema ids of a source's records, in the order in which they were bound."""
         ...
 
     def savepoints(self) -> tuple[SavepointRecord, ...]:
@@ -140,7 +149,7 @@ class Catalog(Protocol):
         ...
 
     def dropped_sources(self) -> tuple[int, ...]:
-        """The ids of sources that are no more."""
+        """The ids of dropped sources."""
         ...
 
     def settings(self) -> dict[str, str]: ...
@@ -156,18 +165,18 @@ class Catalog(Protocol):
         dead: bool,
         seen_token: int | None = None,
     ) -> Lease:
-        """Take the lease with a new token. LeaseHeld when a live one is there and `dead` does not say it is not.
+        """Take the lease with a new token. Raises LeaseHeld if it is still held, unless its holder is `dead`.
 
-        `seen_token` is the token of the holder found dead: one who took over in between is alive, and keeps it.
+        `seen_token` is the token of the holder found dead: one that took over in between is alive and keeps it.
         """
         ...
 
     def renew_lease(self, token: int, now: datetime, ttl: timedelta) -> Lease:
-        """LeaseLost when another holder has a later token, or the lease was released."""
+        """Raises LeaseLost if another holder has a later token, or the lease was released."""
         ...
 
     def release_lease(self, token: int) -> None:
-        """Free for the next holder at once. Does nothing when the lease was taken over."""
+        """Free the lease for the next holder. Does nothing if it was taken over."""
         ...
 
     def lease(self) -> Lease | None: ...

@@ -1,7 +1,7 @@
-"""Everything the catalog answers. Each read is one statement, or a second one bounded by what the first saw.
+"""All reads of the catalog. Each is one statement, or a second one bounded by what the first saw.
 
-Versions and their history rows never change once written, so they are kept in memory: a read asks the database
-which version is current, and fetches only what it has not seen.
+Versions and their history rows are immutable, so they are cached: a read queries which version is current,
+and fetches only what it has not seen.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from laminae.catalog.driver import Driver, Row
+    from laminae.catalog.drivers.protocol import Driver, Row
     from laminae.catalog.model import (
         AdvanceRecord,
+        CompactedRecord,
         EpochRecord,
         HistoryRow,
         Lease,
@@ -40,22 +41,26 @@ _SOURCES = """SELECT id, name, version, next_column_id, options, primary_key, wa
                      last_verdict, created_at, definition_seq, problem
               FROM sources WHERE dropped_at IS NULL"""
 _VIEW = """SELECT o.id, o.name, o.query, o.emit, o.options, o.state, o.problem, o.reads, o.created_at,
-                  o.definition_seq, o.applied, o.written, o.former FROM views o"""
+                  o.definition_seq, o.applied, o.written, o.former, o.keeps_held, o.reading
+           FROM views o"""
 _VIEWS = f"{_VIEW} WHERE dropped_at IS NULL"
-# A view that is replaced is dropped by the commit that makes the other.
+# A replaced view is dropped by the same commit that creates its successor.
 _REPLACED = f"""{_VIEW} JOIN views v ON v.id = ? AND o.name_key = v.name_key AND o.dropped_at = v.created_at
                 AND o.id < v.id ORDER BY o.id DESC LIMIT 1"""
 _SINKS = """SELECT id, name, relation, options, state, problem, progress, created_at, definition_seq, began
             FROM sinks WHERE dropped_at IS NULL"""
 _ADVANCES = """SELECT epoch, files, row_count, anomalies, dropped, bound, late, late_files, refused,
-                      refused_files, arrow_schema
+                      refused_files, held_files, arrow_schema
                FROM advances
                WHERE owner_id = ? AND epoch > ? AND epoch <= ? ORDER BY epoch"""
+_COMPACTED = """SELECT first_epoch, last_epoch, files, row_count, is_plain, created_at, arrow_schema
+                FROM compacted_changes WHERE owner_id = ? AND last_epoch <= ? ORDER BY first_epoch, last_epoch"""
 _LAST_ADVANCE = "SELECT coalesce(max(epoch), 0) FROM advances WHERE owner_id = ?"
 _REFUSED = "SELECT coalesce(sum(refused), 0) FROM advances WHERE owner_id = ? AND refused > 0"
 _EMISSION = """SELECT epoch, bound FROM advances WHERE owner_id = ? AND epoch <= ? AND bound IS NOT NULL
                ORDER BY epoch DESC LIMIT 1"""
-# Of each operator and shard the newest up to an epoch.
+_WATERMARK = "SELECT max(watermark) FROM advances WHERE owner_id = ? AND watermark IS NOT NULL"
+# For each operator and shard, the newest manifest up to an epoch.
 _MANIFESTS = """SELECT m.operator, m.shard, m.epoch, m.manifest FROM manifests m
                 WHERE m.owner_id = ? AND m.epoch = (
                     SELECT max(o.epoch) FROM manifests o
@@ -79,7 +84,7 @@ _HISTORY = """SELECT h.version, h.change_type, h.column_name, h.old_type, h.new_
               FROM schema_history h JOIN schema_versions v ON v.source_id = h.source_id AND v.version = h.version
               WHERE h.source_id = ? AND h.version > ? AND h.version <= ? ORDER BY h.version, h.ordinal"""
 _EPOCH = """SELECT epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at,
-                   segment, dead_letters, dead_letter_segment, replayed_by
+                   segment, dead_letters, dead_letter_segment, replayed_by, waits_for, reading
             FROM epochs WHERE source_id = ?"""
 _EPOCHS = _EPOCH + " AND epoch > ? ORDER BY epoch"
 _BATCH = _EPOCH + " AND batch_id = ?"
@@ -96,26 +101,26 @@ class _Versions(NamedTuple):
 
 
 class _History(NamedTuple):
-    """The rows of one source up to and with `version`."""
+    """The rows of one source up to and including `version`."""
 
     version: int
     rows: tuple[HistoryRow, ...]
 
 
-# Beyond any epoch, and a BIGINT of both databases.
+# Above any epoch, and a BIGINT in both databases.
 _LATEST = 2**62
 _NO_VERSIONS = _Versions(0, ())
 _UNREAD = _History(0, ())
 
 
-# What a damaged row leads to when it is made into a value.
+# The exceptions that a damaged row causes when it is converted to a value.
 _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, pa.ArrowException)
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 def _reading(read: Callable[Concatenate[CatalogReads, _P], _R]) -> Callable[Concatenate[CatalogReads, _P], _R]:
-    """A row that cannot be made into its value is damage, and the catalog says so."""
+    """Raise CatalogCorrupt for a row that cannot be converted to its value."""
 
     @wraps(read)
     def checked(self: CatalogReads, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -163,15 +168,15 @@ class CatalogReads:
 
     @_reading
     def versions(self, source_id: int) -> tuple[VersionRecord, ...]:
-        # Versions are only added and positions only set, so two counts tell whether anything is new.
+        # Versions are only added and positions only set, so two counts show whether anything is new.
         count, placed = self._driver.query(_COUNTS, source_id, source_id)[0]
         known = self._versions.get(source_id, _NO_VERSIONS)
         if (len(known.records), known.placed) != (count, placed):
-            kept = known.records if known.placed == placed else ()
-            found = self._driver.query(_VERSIONS, source_id, len(kept), count)
-            self._read_schemas(source_id, [row[0] for row in found])
-            fresh = [rows.version_record(source_id, row, self._schemas[source_id, row[0]]) for row in found]
-            known = self._versions[source_id] = _Versions(placed, (*kept, *fresh))
+            cached = known.records if known.placed == placed else ()
+            new_rows = self._driver.query(_VERSIONS, source_id, len(cached), count)
+            self._read_schemas(source_id, [row[0] for row in new_rows])
+            fresh = [rows.version_record(source_id, row, self._schemas[source_id, row[0]]) for row in new_rows]
+            known = self._versions[source_id] = _Versions(placed, (*cached, *fresh))
         return known.records
 
     @_reading
@@ -184,10 +189,10 @@ class CatalogReads:
     @_reading
     def pending(self, source_id: int | None = None) -> tuple[PendingRecord, ...]:
         if source_id is None:
-            found = self._driver.query(_PENDING + " ORDER BY p.id")
+            result = self._driver.query(_PENDING + " ORDER BY p.id")
         else:
-            found = self._driver.query(_PENDING + " WHERE p.source_id = ? ORDER BY p.id", source_id)
-        return tuple([rows.pending_record(row, self._decoded(row[-1])) for row in found])
+            result = self._driver.query(_PENDING + " WHERE p.source_id = ? ORDER BY p.id", source_id)
+        return tuple([rows.pending_record(row, self._decoded(row[-1])) for row in result])
 
     @_reading
     def view(self, name: str) -> ViewRecord | None:
@@ -231,8 +236,13 @@ class CatalogReads:
 
     @_reading
     def advances(self, owner_id: int, since: int = 0, until: int | None = None) -> tuple[AdvanceRecord, ...]:
-        found = self._driver.query(_ADVANCES, owner_id, since, _LATEST if until is None else until)
-        return tuple([rows.advance_record(row, self._decoded(row[-1])) for row in found])
+        result = self._driver.query(_ADVANCES, owner_id, since, _LATEST if until is None else until)
+        return tuple([rows.advance_record(row, self._decoded(row[-1])) for row in result])
+
+    @_reading
+    def compacted(self, owner_id: int, until: int | None = None) -> tuple[CompactedRecord, ...]:
+        result = self._driver.query(_COMPACTED, owner_id, _LATEST if until is None else until)
+        return tuple([rows.compacted_record(row, self._decoded(row[-1])) for row in result])
 
     @_reading
     def last_advance(self, owner_id: int) -> int:
@@ -244,18 +254,23 @@ class CatalogReads:
 
     @_reading
     def last_emission(self, owner_id: int, until: int | None = None) -> tuple[int, int] | None:
-        found = self._driver.query(_EMISSION, owner_id, _LATEST if until is None else until)
-        return next(((int(epoch), int(bound)) for epoch, bound in found), None)
+        result = self._driver.query(_EMISSION, owner_id, _LATEST if until is None else until)
+        return next(((int(epoch), int(bound)) for epoch, bound in result), None)
+
+    @_reading
+    def last_watermark(self, owner_id: int) -> int | None:
+        (watermark,) = self._driver.query(_WATERMARK, owner_id)[0]
+        return None if watermark is None else int(watermark)
 
     @_reading
     def event_time(self, source_id: int) -> int | None:
-        (found,) = self._driver.query("SELECT max(event_time) FROM epochs WHERE source_id = ?", source_id)[0]
-        return None if found is None else int(found)
+        (latest,) = self._driver.query("SELECT max(event_time) FROM epochs WHERE source_id = ?", source_id)[0]
+        return None if latest is None else int(latest)
 
     @_reading
     def manifests(self, owner_id: int, until: int | None = None) -> tuple[ManifestRecord, ...]:
-        found = self._driver.query(_MANIFESTS, owner_id, _LATEST if until is None else until)
-        return tuple(rows.manifest_record(row) for row in found)
+        result = self._driver.query(_MANIFESTS, owner_id, _LATEST if until is None else until)
+        return tuple(rows.manifest_record(row) for row in result)
 
     @_reading
     def writers(self, source_id: int) -> tuple[WriterRecord, ...]:
@@ -263,13 +278,13 @@ class CatalogReads:
 
     @_reading
     def savepoints(self) -> tuple[SavepointRecord, ...]:
-        found = self._driver.query("SELECT name, epoch, created_at FROM savepoints ORDER BY epoch, name")
-        return tuple(map(rows.savepoint_record, found))
+        result = self._driver.query("SELECT name, epoch, created_at FROM savepoints ORDER BY epoch, name")
+        return tuple(map(rows.savepoint_record, result))
 
     @_reading
     def dropped_sources(self) -> tuple[int, ...]:
-        found = self._driver.query("SELECT id FROM sources WHERE dropped_at IS NOT NULL ORDER BY id")
-        return tuple(int(row[0]) for row in found)
+        result = self._driver.query("SELECT id FROM sources WHERE dropped_at IS NOT NULL ORDER BY id")
+        return tuple(int(row[0]) for row in result)
 
     @_reading
     def settings(self) -> dict[str, str]:
@@ -280,7 +295,7 @@ class CatalogReads:
         return leases.current_lease(self._driver)
 
     def _named(self, live: str, name: str) -> list[Row]:
-        # A name that no object can have is not sent: PostgreSQL refuses NUL even in a comparison.
+        # An impossible name is not sent: PostgreSQL refuses NUL even in a comparison.
         return [] if name_fault(name) else self._driver.query(live + _NAMED, name_key(name))
 
     def _source(self, row: Row) -> SourceRecord:
@@ -293,7 +308,7 @@ class CatalogReads:
         if not unread:
             return
         for version, encoded in self._driver.query(_SCHEMAS, source_id, min(unread), max(unread)):
-            # The first object stays: the schema engine knows schemas by identity, also across threads.
+            # The first object stays: the schema engine caches by object identity, also across threads.
             self._schemas.setdefault((source_id, version), self._decoded(encoded))
 
     def _decoded(self, encoded: bytes) -> pa.Schema:

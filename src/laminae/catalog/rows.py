@@ -1,4 +1,4 @@
-"""Rows of the catalog's tables as the values of `laminae.catalog.model`, and values as columns.
+"""Converts rows of the catalog's tables to the values of `laminae.catalog.model`, and values to columns.
 
 Times are ISO 8601 text in UTC, lists and options are JSON, schemas are Arrow IPC bytes. No SQL runs here.
 """
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from laminae.catalog.model import (
     AdvanceRecord,
+    CompactedRecord,
     EpochRecord,
     HistoryRow,
     ManifestRecord,
@@ -20,9 +21,11 @@ from laminae.catalog.model import (
     PendingState,
     SavepointRecord,
     SinkRecord,
+    SinkStatus,
     SourceRecord,
     VersionRecord,
     ViewRecord,
+    ViewStatus,
     WatermarkRecord,
     WriterRecord,
 )
@@ -30,7 +33,7 @@ from laminae.catalog.model import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.catalog.driver import Row
+    from laminae.catalog.drivers.protocol import Row
     from laminae.catalog.model import Options, Written
 
 
@@ -78,7 +81,7 @@ def _written(text: str) -> Written:
 
 
 def shown_text(text: str) -> str:
-    """Text that people read, without what no database stores: NUL and lone surrogates, from hostile data."""
+    """Text for people without what no database stores: NUL and lone surrogates, from hostile data."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -143,8 +146,8 @@ def history_row(source_name: str, row: Row) -> HistoryRow:
 
 
 def pending_record(row: Row, proposed: pa.Schema) -> PendingRecord:
-    change_id, source_id, source_name, base_version, *found, state, created_at, resolved_at, _ = row
-    fingerprint, summary, reasons, trigger, schema_id, registry_version = found
+    change_id, source_id, source_name, base_version, *details, state, created_at, resolved_at, _ = row
+    fingerprint, summary, reasons, trigger, schema_id, registry_version = details
     return PendingRecord(
         id=change_id,
         source_id=source_id,
@@ -165,14 +168,14 @@ def pending_record(row: Row, proposed: pa.Schema) -> PendingRecord:
 
 def view_record(row: Row) -> ViewRecord:
     view_id, name, query, emit, option_text, state, problem, read_text, created_at, seq, *own = row
-    applied, written, former = own
+    applied, written, former, keeps_held, reading = own
     return ViewRecord(
         id=view_id,
         name=name,
         query=query,
         emit=emit,
         options=options(option_text),
-        state=state,
+        state=ViewStatus(state),
         problem=problem,
         reads=tuple((relation, tuple(ids)) for relation, ids in json.loads(read_text)),
         created_at=instant(created_at),
@@ -180,14 +183,21 @@ def view_record(row: Row) -> ViewRecord:
         applied=applied,
         written=_written(written),
         former=former,
+        keeps_held=bool(keeps_held),
+        reading=reading,
     )
 
 
 def advance_record(row: Row, changelog: pa.Schema) -> AdvanceRecord:
-    epoch, files, count, anomalies, dropped, bound, late, late_files, refused, refused_files, _ = row
+    epoch, files, count, anomalies, dropped, bound, late, late_files, refused, refused_files, held_files, _ = row
     held = (bound, late, tuple(json.loads(late_files)))
-    aside = (refused, tuple(json.loads(refused_files)))
+    aside = (refused, tuple(json.loads(refused_files)), tuple(json.loads(held_files)))
     return AdvanceRecord(epoch, tuple(json.loads(files)), count, anomalies, dropped, *held, changelog, *aside)
+
+
+def compacted_record(row: Row, columns: pa.Schema) -> CompactedRecord:
+    first, last, files, count, is_plain, created_at, _ = row
+    return CompactedRecord(first, last, tuple(json.loads(files)), count, bool(is_plain), instant(created_at), columns)
 
 
 def manifest_record(row: Row) -> ManifestRecord:
@@ -201,7 +211,7 @@ def sink_record(row: Row) -> SinkRecord:
         name=name,
         relation=relation,
         options=options(option_text),
-        state=state,
+        state=SinkStatus(state),
         problem=problem,
         progress=progress,
         created_at=instant(created_at),
@@ -223,7 +233,7 @@ def savepoint_record(row: Row) -> SavepointRecord:
 
 def epoch_record(row: Row) -> EpochRecord:
     epoch, source_id, batch_id, start_offsets, end_offsets, version, row_count, committed_at, *files = row
-    segment, dead_letters, dead_letter_segment, replayed_by = files
+    segment, dead_letters, dead_letter_segment, replayed_by, waits_for, reading = files
     return EpochRecord(
         epoch=epoch,
         source_id=source_id,
@@ -237,4 +247,6 @@ def epoch_record(row: Row) -> EpochRecord:
         dead_letters=dead_letters,
         dead_letter_segment=dead_letter_segment,
         replayed_by=replayed_by,
+        waits_for=waits_for,
+        reading=reading,
     )

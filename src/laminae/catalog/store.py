@@ -1,12 +1,12 @@
-"""The catalog: reads, one `commit` for every write, and the lease, over whichever database the driver speaks to."""
+"""The catalog: reads, one `commit` for every write, and the lease, over the database of any driver."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from laminae.catalog import leases
-from laminae.catalog.commit import commit
 from laminae.catalog.reads import CatalogReads
+from laminae.catalog.write.commit import commit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""What can be written to the catalog: a closed set of updates, committed together in one transaction or not at all.
+"""The writes of the catalog: a closed set of updates, committed together in one transaction or not at all.
 
-An update carries what it expects to find, so two writers never both win silently.
+An update carries the state it expects to find, so two writers never both succeed silently.
 """
 
 from __future__ import annotations
@@ -8,20 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laminae.catalog.changelog_updates import ForgetChanges, ForgetCompacted, ForgetSegments, PutCompacted
+from laminae.catalog.model import EXACT_READING
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
 
-    from laminae.catalog.model import Options, WatermarkRecord, Written
-    from laminae.schema.describe import HistoryChange
+    from laminae.catalog.model import Options, PendingState, SinkStatus, ViewStatus, WatermarkRecord, Written
+    from laminae.schema.change import HistoryChange
 
 
 @dataclass(frozen=True, slots=True)
 class BindWriter:
-    """What a schema id stands for in the records of a source, from the next epoch on. Epochs before it keep theirs.
+    """Bind a schema id to its writer schema for a source, from the next epoch on. Earlier epochs keep their binding.
 
-    Does not move `definition_seq`: a record whose id is bound and not known is looked up by the epoch that has it.
+    Does not change `definition_seq`: an epoch with a record whose binding it does not have yet looks it up.
     """
 
     source_id: int
@@ -35,9 +38,9 @@ class BindWriter:
 
 @dataclass(frozen=True, slots=True)
 class CreateSource:
-    """A new source at version 1. Fails with DuplicateObject when the name is taken by any object.
+    """A new source at version 1. Raises DuplicateObject if any object has the name.
 
-    `writer` is the schema of a registry that its columns were taken from; its `source_id` is given here.
+    `writer` is the registry schema that its columns were taken from; its `source_id` is filled in by the commit.
     """
 
     name: str
@@ -54,10 +57,10 @@ class CreateSource:
 
 @dataclass(frozen=True, slots=True)
 class AddVersion:
-    """The next version of a source. Fails with ConcurrentChange unless the current one is `expected_version`.
+    """The next version of a source. Raises ConcurrentChange unless the current one is `expected_version`.
 
-    With `expected_seq` the source's options, and so its mode, must be those the change was judged by too.
-    Supersedes every pending change that is bound to an earlier version.
+    With `expected_seq`, the source's options, and so its compatibility mode, must also be those the change was judged
+    by. Supersedes every pending change that is bound to an earlier version.
     """
 
     source_id: int
@@ -77,9 +80,9 @@ class AddVersion:
 
 @dataclass(frozen=True, slots=True)
 class SetSourceOptions:
-    """Replace a source's options. Fails with ConcurrentChange unless its `definition_seq` is the expected one.
+    """Replace a source's options. Raises ConcurrentChange unless its `definition_seq` is the expected one.
 
-    `unread`: also when an epoch has read the source by now, as records that were read must be read alike again.
+    `unread`: also raises it if an epoch has read the source by now, since those records must be decoded alike again.
     """
 
     source_id: int
@@ -91,7 +94,7 @@ class SetSourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordVerdict:
-    """Keep the last verdict on a source. Does not move `definition_seq`: no plan depends on it."""
+    """Store the last verdict on a source. Does not change `definition_seq`: no plan depends on it."""
 
     source_id: int
     verdict: str
@@ -99,7 +102,7 @@ class RecordVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SetSourceProblem:
-    """What keeps a source from running, None: nothing does. Does not move `definition_seq`."""
+    """The problem that keeps a source from running, None if there is none. Does not change `definition_seq`."""
 
     source_id: int
     problem: str | None
@@ -107,9 +110,9 @@ class SetSourceProblem:
 
 @dataclass(frozen=True, slots=True)
 class AddPending:
-    """A change that waits. The same (source, base version, fingerprint) again is the same pending change.
+    """A change that waits for confirmation. The same (source, base version, fingerprint) is the same pending change.
 
-    A new one fails with ConcurrentChange unless the source is at `base_version`: it could never be confirmed.
+    A new one raises ConcurrentChange unless the source is at `base_version`: it could never be confirmed.
     """
 
     source_id: int
@@ -127,47 +130,48 @@ class AddPending:
 
 @dataclass(frozen=True, slots=True)
 class ResolvePending:
-    """Confirm or reject. Fails with ChangeNotPending unless it is pending and bound to the source's current version.
+    """Confirm or reject. Raises ChangeNotPending unless it is pending and bound to the source's current version.
 
-    It stands before the AddVersion of the same commit, which would supersede it.
+    Must precede the AddVersion of the same commit, which would supersede it.
     """
 
     change_id: int
     source_id: int
     source_name: str
-    state: str
+    state: PendingState
     resolved_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class PutView:
-    """Create a view, or replace the one with `replaces` as its id (ConcurrentChange when that id is gone).
+    """Create a view, or replace the one with the id `replaces` (ConcurrentChange if that id is gone).
 
-    The new view has an id of its own, so of two replacements of one view the second is refused. With `keeps_state` the
-    one that is replaced is live, and the new one goes on with its state as of the last epoch before this commit.
+    The new view has a new id, so of two replacements of one view the second is refused. With `keeps_state` the replaced
+    view is live, and the new one continues with its state as of the last epoch before this commit.
     """
 
     name: str
     query: str
     emit: str | None
     options: Options
-    state: str
+    state: ViewStatus
     reads: tuple[tuple[str, tuple[int, ...]], ...]
     created_at: datetime
     replaces: int | None = None
     written: Written = ()
     keeps_state: bool = False
+    reading: int = EXACT_READING
 
 
 @dataclass(frozen=True, slots=True)
 class SetViewState:
-    """Fails with ConcurrentChange when the view was dropped or replaced, unless `if_there` says that it may have been.
+    """Raises ConcurrentChange if the view was dropped or replaced, unless `if_there` allows that.
 
-    `applied` is the epoch up to which a view that is not live has everything; None leaves it as it is.
+    `applied` is the epoch up to which a view that is not live has applied everything; None leaves it unchanged.
     """
 
     view_id: int
-    state: str
+    state: ViewStatus
     problem: str | None = None
     applied: int | None = None
     if_there: bool = False
@@ -178,23 +182,23 @@ class PutSink:
     name: str
     relation: str
     options: Options
-    state: str
+    state: SinkStatus
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SetSinkProgress:
-    """Where a sink is. Never moves backwards; does not move `definition_seq`. ConcurrentChange when it was dropped."""
+    """The progress of a sink. Never decreases; does not change `definition_seq`. ConcurrentChange if it was dropped."""
 
     sink_id: int
     progress: int
-    state: str
+    state: SinkStatus
     problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DropObject:
-    """Drop the object with this id. `kind` is source, view or sink. Fails with ConcurrentChange when it is gone."""
+    """Drop the object with this id. `kind` is source, view or sink. Raises ConcurrentChange if it is gone."""
 
     kind: str
     object_id: int
@@ -206,9 +210,9 @@ class DropObject:
 class CommitEpoch:
     """One epoch under the next global number, taken from a locked counter row: numbers become visible in order.
 
-    The same (source, batch) with the same offsets is already committed: its number is returned and nothing written.
-    With other offsets it fails with CheckpointDiverged. A dropped source commits no new epoch: ConcurrentChange. Nor
-    does one that this is the first of, and that has no longer the `options` it was read with.
+    If the same (source, batch) with the same offsets is already committed, its number is returned and nothing is
+    written. With other offsets, raises CheckpointDiverged. Raises ConcurrentChange for a dropped source, and for the
+    first epoch of a source that no longer has the `options` it was read with.
     """
 
     source_id: int
@@ -225,21 +229,23 @@ class CommitEpoch:
     replays: tuple[int, ...] = ()
     event_time: int | None = None
     options: Options | None = None
+    waits_for: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NextEpoch:
-    """A number for an epoch that has no Spark batch behind it: the backfill of a view, a tick of the clock."""
+    """A number for an epoch without a Spark batch: the backfill of a view, or a timer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdvanceOwner:
-    """What the epoch of this commit did to a view, or to the table of a source. It stands behind that epoch.
+    """What the epoch of this commit did to a view or to the table of a source. Must follow the update that creates it.
 
-    `manifests` are (operator, shard, manifest) of the state that changed, `files` the changelog below the home. Fails
-    with ConcurrentChange unless the last epoch that did something to it is `expected`. A dropped owner gets nothing.
-    `bound` is there when the epoch emitted what had been held back up to that time; `late_files` hold rows that came
-    too late for it, `refused_files` rows on which an expression of it failed.
+    `manifests` are (operator, shard, manifest) of the changed state, `files` the changelog below the home. Raises
+    ConcurrentChange unless the last epoch that changed the owner is `expected`. Nothing is written for a dropped owner.
+    `bound` is set if the epoch emitted held-back changes up to that time; `late_files` hold late rows, `refused_files`
+    rows on which an expression failed, `held_files` changes that are not emitted yet. `watermark` is the one that the
+    epoch was computed under: the watermark of a view never falls below it.
     """
 
     owner_id: int
@@ -256,13 +262,15 @@ class AdvanceOwner:
     late_files: tuple[str, ...] = ()
     refused: int = 0
     refused_files: tuple[str, ...] = ()
+    held_files: tuple[str, ...] = ()
+    watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptState:
-    """A view takes over the state that another had, for these operators, in the epoch of this commit.
+    """A view takes over the state of another view for these operators, in the epoch of this commit.
 
-    It stands behind that epoch, and has no `former` any more.
+    Must follow the update that creates that epoch. Clears the view's `former`.
     """
 
     owner_id: int
@@ -272,7 +280,7 @@ class AdoptState:
 
 @dataclass(frozen=True, slots=True)
 class SetPosition:
-    """Where in the log a version begins to hold. Set once: a later value for the same version is ignored."""
+    """The log position at which a version takes effect. Set once: a later value for the same version is ignored."""
 
     source_id: int
     version: int
@@ -281,7 +289,7 @@ class SetPosition:
 
 @dataclass(frozen=True, slots=True)
 class PutSavepoint:
-    """Pin the last committed epoch under a name. DuplicateObject when the name is taken."""
+    """Pin the last committed epoch under a name. Raises DuplicateObject if the name is taken."""
 
     name: str
     created_at: datetime
@@ -289,47 +297,29 @@ class PutSavepoint:
 
 @dataclass(frozen=True, slots=True)
 class DropSavepoint:
-    """UnknownObject when there is none."""
+    """Raises UnknownObject if there is none."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """Undo every epoch after a savepoint's, and what they replayed. Definitions stay; no number is given out again.
+    """Undo every epoch after a savepoint, and their replays. Definitions stay; epoch numbers are never reused.
 
-    Sinks are `rewinding` until they have taken back what they delivered of them; one that began after the savepoint
-    begins anew. UnknownObject when there is no such savepoint.
+    Sinks are `rewinding` until they have retracted what they delivered of those epochs; a sink that started after the
+    savepoint starts over. Raises UnknownObject if there is no such savepoint.
     """
 
     savepoint: str
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetSegments:
-    """The rows (or the dead letters) of these epochs are no longer kept; the epochs and their counts are."""
-
-    epochs: tuple[int, ...]
-    dead_letters: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetChanges:
-    """The changelog of these epochs of a view, or of a source's table, is no longer kept; their counts are.
-
-    Nor are the rows that came too late for it, or failed in it, in those of the other two.
-    """
-
-    owner_id: int
-    epochs: tuple[int, ...]
-    late: tuple[int, ...] = ()
-    refused: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class PutSetting:
+    """`if_absent`: an existing value is kept."""
+
     name: str
     value: str
+    if_absent: bool = False
 
 
 CatalogUpdate = (
@@ -356,5 +346,7 @@ CatalogUpdate = (
     | Rewind
     | ForgetSegments
     | ForgetChanges
+    | PutCompacted
+    | ForgetCompacted
     | PutSetting
 )

@@ -1,4 +1,7 @@
-"""The command line: a thin front over `connect()`. Exit codes: 0 done, 1 the answer is no, 2 wrong use."""
+"""The command line: a thin layer over `connect()`. Exit codes: 0 success, 1 a refusal or failure, 2 wrong usage.
+
+It must not reach past `connect()`: whatever a command does is available in Python.
+"""
 
 from laminae.cli.app import main
 

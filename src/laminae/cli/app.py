@@ -1,33 +1,34 @@
-"""The commands that define and ask (sql, history, explain, doctor, demo), and the whole command line."""
+"""The commands that define and query (sql, history, explain, doctor, demo), and the assembled command line."""
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path  # noqa: TC003  # typer reads the annotations when it runs
+from pathlib import Path  # noqa: TC003  # typer reads the annotations at runtime
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
 import laminae
-from laminae import ddl
+from laminae import sql as ddl
+from laminae.api.render import grid, history_picture, print_table
 from laminae.cli.demo import run_demo
 from laminae.cli.doctor import findings, spark_connectors
-from laminae.cli.keeping import keeping, savepoints
 from laminae.cli.options import CatalogUrl, Home, Json, existing, read_statements
 from laminae.cli.output import answer_alone, as_json, rows_of
-from laminae.cli.running import letters, running
+from laminae.cli.run import letters, running
+from laminae.cli.savepoints import keeping, savepoints
 from laminae.cli.state import state
-from laminae.cli.watching import watching
+from laminae.cli.watch import watching
 from laminae.errors import LaminaeError
-from laminae.render import grid, history_picture, print_table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Live schema evolution for Spark streams.")
 
-# Wrong use: the statement itself is at fault. Everything else that is refused is an answer, and the answer is no.
+# Wrong usage: the statement itself is at fault (exit code 2). Every other refusal is a valid negative result (1).
 WRONG_USE = ("DDL_", "UNSUPPORTED_", "UNKNOWN_", "INVALID_", "DUPLICATE_", "SECRET_", "NOT_AVAILABLE", "QUERY_FAILED")
 
-# Typer has had click inside it for a while, and has no public name of its own for what a BadParameter is one of.
+# Recent versions of typer bundle click and export no public name for the base class of BadParameter.
 USAGE_ERROR: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 
 
@@ -40,8 +41,11 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show Spark's messages.")] = False,
 ) -> None:
     """Live schema evolution for Spark streams."""
+    if verbose:
+        os.environ["LAMINAE_VERBOSE"] = "1"
 
 
 @app.command()
@@ -52,9 +56,9 @@ def sql(
     catalog: CatalogUrl = None,
     json: Json = False,
 ) -> None:
-    """Run SQL statements and print the answer of the last one."""
+    """Run SQL statements and print the result of the last one."""
     if text is not None and file is not None:
-        raise typer.BadParameter("give the statements or --file, not both")
+        raise typer.BadParameter("pass either statements or --file, not both")
     statements = text if text is not None else read_statements(file)
     with laminae.connect(home, catalog=catalog) as db:
         answer = db.sql(statements).arrow()
@@ -87,12 +91,12 @@ def explain(
     catalog: CatalogUrl = None,
     json: Json = False,
 ) -> None:
-    """Show what a statement would do, and do nothing. Exit code 1 when it would be refused."""
+    """Show what a statement would do, without doing it. Exit code 1 if it would be refused."""
     statements = ddl.parse(text)
     if len(statements) != 1:
-        raise typer.BadParameter("give exactly one statement")
+        raise typer.BadParameter("pass exactly one statement")
     (statement,) = statements
-    explained = statement if isinstance(statement, ddl.Explain) else ddl.Explain(statement)
+    explained = statement if isinstance(statement, ddl.Explain | ddl.ExplainEpoch) else ddl.Explain(statement)
     with laminae.connect(existing(home, catalog), catalog=catalog) as db:
         lines = db.explain(explained)
     if json:
@@ -113,19 +117,19 @@ app.add_typer(state, name="state")
 
 @app.command()
 def doctor(
-    spark: Annotated[bool, typer.Option(help="Start Spark to see which of its connectors load.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start Spark to check which connectors load.")] = True,
     json: Json = False,
 ) -> None:
-    """Say what is installed, which Java and Spark, which connectors really load, and what is missing for which."""
-    found = findings()
-    if spark and not any(f.is_required and f.advice for f in found):
+    """Report the installed packages, Java and Spark, which connectors actually load, and what is missing."""
+    results = findings()
+    if spark and not any(f.is_required and f.advice for f in results):
         with answer_alone(json), Console(stderr=True).status("starting Spark"):
-            found += spark_connectors()
+            results += spark_connectors()
     if json:
-        typer.echo(as_json([{"part": f.part, "state": f.state, "advice": f.advice} for f in found]))
+        typer.echo(as_json([{"part": f.part, "state": f.state, "advice": f.advice} for f in results]))
     else:
-        Console().print(grid(("part", "found", "advice"), ((f.part, f.state, f.advice) for f in found)))
-    if any(f.is_required and f.advice for f in found):
+        Console().print(grid(("part", "found", "advice"), ((f.part, f.state, f.advice) for f in results)))
+    if any(f.is_required and f.advice for f in results):
         raise typer.Exit(1)
 
 
@@ -143,9 +147,9 @@ def main() -> None:
     except LaminaeError as error:
         _fail(error, is_json)
     except USAGE_ERROR as error:
-        told = error.format_message()
-        remedy = f"{error.ctx.command_path if error.ctx else 'laminae'} --help says what it takes."
-        typer.echo(as_json({"error": "WRONG_USE", "message": told, "remedy": remedy}))
+        message = error.format_message()
+        remedy = f"{error.ctx.command_path if error.ctx else 'laminae'} --help lists the arguments."
+        typer.echo(as_json({"error": "WRONG_USE", "message": message, "remedy": remedy}))
         error.show()
         raise SystemExit(error.exit_code) from None
 

@@ -1,4 +1,4 @@
-"""The demonstration: a stream that runs while its schema changes, in a home that is thrown away afterwards."""
+"""The demo: a stream that runs while its schema changes, in a temporary home."""
 
 from __future__ import annotations
 
@@ -12,44 +12,48 @@ from rich.rule import Rule
 from rich.text import Text
 
 import laminae
+from laminae.api.render import grid, history_picture
 from laminae.cli.doctor import java
 from laminae.errors import LaminaeError, NotAvailable
-from laminae.render import grid, history_picture
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from laminae.spark.pipeline import Pipeline
+    from laminae.spark.driver.pipeline import Pipeline
 
 CREATE = """CREATE SOURCE orders (
   id BIGINT NOT NULL, amount INT, ts TIMESTAMP, place STRUCT<city: STRING>,
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, PRIMARY KEY (id)
 ) WITH (connector = 'push', format = 'json', compatibility = 'BACKWARD')"""
 
-# What is said, what is done, and the rows that a producer sends afterwards.
+# The title, the statement to run, and the rows that a producer sends afterwards.
 STEPS: tuple[tuple[str, str | None, list[dict[str, object]]], ...] = (
     ("the stream runs", None, [{"id": 1, "amount": 250, "place": {"city": "Ghent"}}, {"id": 2, "amount": 900}]),
     (
-        "a new column with a default: old records have it, too",
+        "a new column with a default, also for old records",
         "ALTER SOURCE orders ADD COLUMN currency STRING DEFAULT 'EUR'",
         [{"id": 3, "amount": 75, "currency": "USD"}],
     ),
     (
-        "a wider type: a value that did not fit before",
+        "a wider type, for a value that did not fit before",
         "ALTER SOURCE orders ALTER COLUMN amount TYPE BIGINT",
         [{"id": 4, "amount": 3_000_000_000}],
     ),
     (
-        "a rename: the column keeps its id, and a producer that is late may use the old name",
+        "a rename: the column keeps its id, and producers may still use the old name",
         "ALTER SOURCE orders RENAME COLUMN amount TO cents",
         [{"id": 5, "cents": 10}, {"id": 6, "amount": 20}],
     ),
     (
-        "a change that stored values would not survive is refused, and stops nothing",
+        "a change that would lose stored values is refused; the stream continues",
         "ALTER SOURCE orders ALTER COLUMN cents TYPE SMALLINT",
         [{"id": 7, "cents": 30}],
     ),
-    ("a record without its required id is set aside, and stops nothing", None, [{"cents": 40}, {"id": 8, "cents": 50}]),
+    (
+        "a record without the required id becomes a dead letter; the stream continues",
+        None,
+        [{"cents": 40}, {"id": 8, "cents": 50}],
+    ),
 )
 VIEWS = (
     """CREATE SOURCE sales (id BIGINT NOT NULL, shop STRING, amount INT, gone BOOLEAN, PRIMARY KEY (id))
@@ -57,7 +61,7 @@ WITH (connector = 'push', changelog = 'upsert', deleted_by = 'gone')""",
     "CREATE MATERIALIZED VIEW shops AS SELECT shop, COUNT(*) AS sales, SUM(amount) AS amount FROM sales GROUP BY shop",
     "CREATE MATERIALIZED VIEW sizes AS SELECT sales, COUNT(*) AS shops FROM shops GROUP BY sales",
 )
-# What is said, and the records by key that a producer sends.
+# The title, and the keyed records that a producer sends.
 CORRECTIONS: tuple[tuple[str, list[dict[str, object]]], ...] = (
     (
         "three sales in two shops",
@@ -68,18 +72,18 @@ CORRECTIONS: tuple[tuple[str, list[dict[str, object]]], ...] = (
         ],
     ),
     (
-        "sale 2 was made in Bruges: both shops are corrected, and how many shops have how many sales",
+        "sale 2 was made in Bruges: both shops are corrected, and the view over them",
         [{"id": 2, "shop": "Bruges", "amount": 20}],
     ),
-    ("sale 1 is cancelled: Ghent has none left", [{"id": 1, "gone": True}]),
+    ("sale 1 is cancelled: Ghent has no sales left", [{"id": 1, "gone": True}]),
 )
 CONFIG = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
 
 
 def run_demo(console: Console) -> None:
-    found = java()
-    if found.advice:
-        raise NotAvailable(feature="The demonstration", problem=f"Java: {found.state}", advice=found.advice)
+    finding = java()
+    if finding.advice:
+        raise NotAvailable(feature="The demonstration", problem=f"Java: {finding.state}", advice=finding.advice)
     with tempfile.TemporaryDirectory() as folder, laminae.connect(f"{folder}/home", config=CONFIG) as db:
         out = Path(folder, "out")
         sink = f"CREATE SINK warehouse FROM orders WITH (connector = 'files', format = 'parquet', path = '{out}')"
@@ -120,7 +124,7 @@ def _run(console: Console, db: laminae.Database, pipeline: Pipeline, out: Path) 
 
 
 def _correct(console: Console, db: laminae.Database, pipeline: Pipeline) -> None:
-    """Corrections that flow through two stacked views, made while the pipeline runs."""
+    """Corrections that propagate through two stacked views while the pipeline runs."""
     console.print(Rule("views that retract", style="cyan"))
     for statement in VIEWS:
         console.print(Text(f"  > {statement}"))
@@ -137,7 +141,7 @@ def _correct(console: Console, db: laminae.Database, pipeline: Pipeline) -> None
                     Text(f"  {view}  {op}  {'  '.join(map(str, row))}", style="dim" if str(op).startswith("-") else "")
                 )
     for view in ("shops", "sizes"):
-        answer = db.sql(f"SELECT * FROM {view}")  # noqa: S608  # a name of our own
+        answer = db.sql(f"SELECT * FROM {view}")  # noqa: S608  # the name is a constant
         console.print(Text(f"\nSELECT * FROM {view}"))
         console.print(grid(answer.columns, answer.fetchall()))
 

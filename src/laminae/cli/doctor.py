@@ -1,4 +1,4 @@
-"""What is installed, what really loads, and what is missing: packages by what needs them, Java, Spark's connectors."""
+"""Reports what is installed, what actually loads, and what is missing: Python packages, Java, Spark connectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JAVA_NEEDED = 17
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One part: what was found, and what to do when that is not enough."""
+    """One component: what was found, and what to do if that is not sufficient."""
 
     part: str
     state: str
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package, the module of it that is used, what needs it, and the extra that brings it (None: laminae does)."""
+    """A package, the module that is used, what needs it, and the extra that installs it (None: laminae itself)."""
 
     name: str
     module: str
@@ -50,7 +50,7 @@ PACKAGES = (
 
 
 def findings() -> tuple[Finding, ...]:
-    """What can be told without Spark."""
+    """Everything that can be checked without Spark."""
     return (
         Finding("laminae", _version("laminae") or "not installed"),
         Finding("Python", platform.python_version()),
@@ -60,31 +60,31 @@ def findings() -> tuple[Finding, ...]:
 
 
 def spark_connectors() -> tuple[Finding, ...]:
-    """The connectors that Spark needs on its class path. It is started for that."""
-    from laminae.spark.connectors import look_anew
+    """The connectors that Spark needs on its class path. Starts Spark to check them."""
+    from laminae.spark.driver.connectors import look_anew
 
     try:
-        found = look_anew()
+        connectors = look_anew()
     except NotAvailable as problem:
         return (Finding("Spark", problem.message, problem.remedy, is_required=True),)
     return tuple(
-        Finding(each.artifact, "not on Spark's class path", f"for {each.need}: {each.advice}")
-        if each.advice
-        else Finding(each.artifact, "loads")
-        for each in found
+        Finding(connector.artifact, "not on Spark's class path", f"for {connector.need}: {connector.advice}")
+        if connector.advice
+        else Finding(connector.artifact, "loads")
+        for connector in connectors
     )
 
 
 def java() -> Finding:
-    """The Java that Spark would start: JAVA_HOME's, else the one on the path."""
+    """The Java that Spark would use: from JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    executable = str(Path(home, "bin", "java")) if home else shutil.which("java")
     package = f"openjdk-{JAVA_NEEDED}-jre-headless"
     advice = f"Spark needs Java {JAVA_NEEDED}: install a JDK (apt-get install {package}) or set JAVA_HOME"
-    if found is None or not Path(found).exists():
+    if executable is None or not Path(executable).exists():
         return Finding("Java", "not found", advice, is_required=True)
-    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
-    number = re.search(r'version "([^"]+)"', told)
+    output = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+    number = re.search(r'version "([^"]+)"', output)
     if number is None:
         return Finding("Java", "does not run", advice, is_required=True)
     enough = int(number[1].split(".")[0]) >= JAVA_NEEDED
@@ -92,18 +92,18 @@ def java() -> Finding:
 
 
 def package(wanted: Package) -> Finding:
-    """Whether it is there, and whether it really loads: a library of the system below it may be missing."""
+    """Whether the package is installed and can be imported: a system library it depends on may be missing."""
     name, extra = wanted.name, wanted.extra
     install = f"pip install 'laminae[{extra}]'" if extra else "pip install --force-reinstall laminae"
     advice, is_required = f"for {wanted.need}: {install}", extra is None
-    found = _version(name)
-    if found is None:
+    installed = _version(name)
+    if installed is None:
         return Finding(name, "not installed", advice, is_required)
     try:
         import_module(wanted.module)
     except ImportError as problem:
-        return Finding(name, f"{found} does not load: {problem}", advice, is_required)
-    return Finding(name, found, is_required=is_required)
+        return Finding(name, f"{installed} does not load: {problem}", advice, is_required)
+    return Finding(name, installed, is_required=is_required)
 
 
 def _version(name: str) -> str | None:

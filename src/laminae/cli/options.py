@@ -18,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine.")]
 
 
 def existing(home: str, catalog: str | None) -> str:
-    """A command that only looks must not make a home out of a mistyped name."""
+    """Check that the home exists: a read-only command must not create one from a mistyped name."""
     if catalog is None and "://" not in home and not Path(home).expanduser().exists():
         raise UnknownObject(kind="home", name=home, suggestion=" of --home or LAMINAE_HOME")
     return home

@@ -1,4 +1,4 @@
-"""What a machine reads: JSON with times as ISO text, bytes as base64 and decimals as text."""
+"""Machine-readable output: JSON with times as ISO text, bytes as base64 and decimals as text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from laminae.api.python_values import python_rows
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,17 +20,16 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, object]]:
-    """Rows by column name; a name that comes twice is told apart by its place."""
+    """Rows by column name; a duplicate name gets its column number as a suffix."""
     names = [
         name if name not in table.column_names[:i] else f"{name}_{i + 1}" for i, name in enumerate(table.column_names)
     ]
-    rows: list[dict[str, object]] = table.rename_columns(names).to_pylist()
-    return rows
+    return [dict(zip(names, row, strict=True)) for row in python_rows(table)]
 
 
 @contextmanager
 def answer_alone(is_json: bool) -> Iterator[None]:
-    """Keep standard output for the JSON that comes after: what a console sink shows within goes to standard error."""
+    """Reserve standard output for the JSON that follows: output of a console sink goes to standard error meanwhile."""
     if not is_json:
         yield
         return
@@ -45,7 +46,7 @@ def as_json_line(value: object) -> str:
 
 
 def _finite(value: object) -> object:
-    """JSON has no NaN and no infinity: they are text."""
+    """JSON has no NaN and no infinity: they become text."""
     match value:
         case float() if not math.isfinite(value):
             return str(value)

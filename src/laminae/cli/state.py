@@ -1,4 +1,4 @@
-"""Commands for the state of Spark queries: check a checkpoint against a changed query, migrate it, look inside."""
+"""Commands for the state of Spark queries: check a checkpoint against a changed query, migrate it, inspect it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 import laminae.state
+from laminae.api.render import grid
 from laminae.catalog.opening import CATALOG_FILE
 from laminae.cli.options import CatalogUrl, Json, existing
 from laminae.cli.output import answer_alone, as_json
 from laminae.errors import InvalidQuery
-from laminae.render import grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,28 +27,32 @@ if TYPE_CHECKING:
     from laminae.spark.checkpoint.query import Build
     from laminae.state.checkpoint.report import CheckReport
 
-state = typer.Typer(no_args_is_help=True, help="State of Spark queries that survives a changed schema.")
+state = typer.Typer(no_args_is_help=True, help="Migrate the state of Spark queries to a changed schema.")
 
-Checkpoint = Annotated[str, typer.Argument(help="checkpointLocation of a query that was stopped.")]
-Query = Annotated[str, typer.Option("--query", help="app.py:build, a function of a session that makes the new query.")]
+Checkpoint = Annotated[str, typer.Argument(help="checkpointLocation of a stopped query.")]
+Query = Annotated[
+    str, typer.Option("--query", help="app.py:build, a function that takes a session and returns the new query.")
+]
 FromQuery = Annotated[
-    str | None, typer.Option("--from-query", help="old_app.py:build, the query as it ran: tells aggregates apart.")
+    str | None,
+    typer.Option("--from-query", help="old_app.py:build, the query that wrote the checkpoint: identifies aggregates."),
 ]
 SameAggregates = Annotated[
-    bool, typer.Option("--same-aggregates", help="Vouch that the aggregates and their order have not changed.")
+    bool, typer.Option("--same-aggregates", help="Assert that the aggregates and their order are unchanged.")
 ]
 AddAggregates = Annotated[bool, typer.Option("--add-aggregates", help="Allow new aggregates; they start empty.")]
 Enable = Annotated[
-    bool | None, typer.Option("--enable/--no-enable", help="state.schema-evolution.enable; asking counts as yes.")
+    bool | None,
+    typer.Option("--enable/--no-enable", help="state.schema-evolution.enable; running this command enables it."),
 ]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="name=value, a setting of Spark's; may be repeated.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="name=value, a Spark setting; repeatable.")]
 
 
 @state.command()
 def check(
-    checkpoint: Annotated[str, typer.Argument(help="checkpointLocation of a query that was stopped, or a home.")],
+    checkpoint: Annotated[str, typer.Argument(help="checkpointLocation of a stopped query, or a home.")],
     query: Annotated[
-        str | None, typer.Option("--query", help="app.py:build makes the new query; a home has none.")
+        str | None, typer.Option("--query", help="app.py:build returns the new query; not used for a home.")
     ] = None,
     from_query: FromQuery = None,
     same_aggregates: SameAggregates = False,
@@ -57,7 +61,10 @@ def check(
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """Say whether a changed query can go on with the state of a checkpoint, or a home with its own. Exit code 1: no."""
+    """Check whether a changed query can continue with the state of a checkpoint, or a home with its own.
+
+    Exit code 1: no.
+    """
     if query is None:
         _check_home(checkpoint, catalog, conf, json)
         return
@@ -80,19 +87,20 @@ def check(
 @state.command()
 def migrate(
     checkpoint: Checkpoint,
-    target: Annotated[str, typer.Argument(help="Where the new checkpoint is made; must not exist.")],
+    target: Annotated[str, typer.Argument(help="Directory of the new checkpoint; must not exist.")],
     query: Query,
     from_query: FromQuery = None,
     same_aggregates: SameAggregates = False,
     add_aggregates: AddAggregates = False,
     enable: Enable = None,
     home: Annotated[
-        str | None, typer.Option("--home", envvar="LAMINAE_HOME", help="A home whose SET of the setting counts.")
+        str | None,
+        typer.Option("--home", envvar="LAMINAE_HOME", help="A home whose SET state.schema-evolution.enable applies."),
     ] = None,
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """Make a new checkpoint with the state of the old one, for a changed query. The old one is never written."""
+    """Create a new checkpoint with the state of the old one, for a changed query. The old one is never modified."""
     build, ran = _function(query), None if from_query is None else _function(from_query)
     with answer_alone(json), _steps(json) as on_step:
         migrated = laminae.state.migrate_checkpoint(
@@ -117,14 +125,14 @@ def migrate(
 @state.command()
 def inspect(
     checkpoint: Checkpoint,
-    samples: Annotated[int, typer.Option("--samples", min=0, help="Rows to show of each store.")] = 3,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="Rows to show per store.")] = 3,
     conf: Conf = None,
     json: Json = False,
 ) -> None:
     """Show operators, schemas, row counts and sample rows of a checkpoint."""
     with answer_alone(json):
-        found = laminae.state.inspect_checkpoint(checkpoint, spark=_session(conf), samples=samples)
-    head = found.checkpoint
+        inspection = laminae.state.inspect_checkpoint(checkpoint, spark=_session(conf), samples=samples)
+    head = inspection.checkpoint
     if json:
         families = [
             {
@@ -138,14 +146,14 @@ def inspect(
                 "rows": one.rows,
                 "samples": [{"key": key, "value": value} for key, value in one.samples],
             }
-            for one in found.families
+            for one in inspection.families
         ]
         facts = {"checkpoint": head.location, "query": head.query_id, "batch": head.batch, "provider": head.provider}
         typer.echo(as_json({**facts, "stores": families}))
         return
     console = Console()
     typer.echo(f"query {head.query_id}, batch {head.batch} is the last committed")
-    for one in found.families:
+    for one in inspection.families:
         typer.echo(f"\noperator {one.operator} {one.operator_name}, store {one.store}, family {one.family}")
         typer.echo(f"  key   {one.key}\n  value {one.value}\n  {one.rows:,} rows in {one.partitions} partitions")
         if one.samples:
@@ -154,7 +162,9 @@ def inspect(
 
 def _check_home(home: str, catalog: str | None, conf: list[str] | None, is_json: bool) -> None:
     if catalog is None and not (Path(home).expanduser() / CATALOG_FILE).is_file():
-        raise typer.BadParameter(f"{home} is no home; for the checkpoint of a query, name the new query with --query")
+        raise typer.BadParameter(
+            f"{home} is not a home; for the checkpoint of a query, pass the new query with --query"
+        )
     with answer_alone(is_json):
         report = laminae.state.check_home(home, catalog=catalog, spark=_session(conf))
     if is_json:
@@ -193,11 +203,11 @@ def _show(report: CheckReport, is_json: bool) -> None:
 
 
 def _function(named: str) -> Build:
-    """The function of a file, `app.py:build`."""
+    """Load a function from a file, `app.py:build`."""
     path, _, name = named.rpartition(":")
     file = Path(path)
     if not path or not file.is_file():
-        raise InvalidQuery(query=named, problem="there is no such file", advice="Name it as path/to/app.py:build.")
+        raise InvalidQuery(query=named, problem="there is no such file", advice="Pass it as path/to/app.py:build.")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -205,16 +215,18 @@ def _function(named: str) -> Build:
     sys.path.insert(0, str(file.parent.resolve()))
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:  # whatever a person's file raises is told under one code
-        told = f"the file raised {type(problem).__name__}: {problem}"
-        raise InvalidQuery(query=named, problem=told, advice="Mend the file; nothing was written.") from problem
+    except Exception as problem:  # any error in the user's file is reported under one code
+        problem_text = f"the file raised {type(problem).__name__}: {problem}"
+        raise InvalidQuery(query=named, problem=problem_text, advice="Fix the file. Nothing was written.") from problem
     finally:
         sys.path.pop(0)
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise InvalidQuery(query=named, problem=f"it has no function {name}", advice="Name one that takes a session.")
-    # What it makes is judged when it is called.
-    return cast("Build", found)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise InvalidQuery(
+            query=named, problem=f"it has no function {name}", advice="Pass a function that takes a session."
+        )
+    # Its result is validated when it is called.
+    return cast("Build", function)
 
 
 def _session(conf: list[str] | None) -> SparkSession:
@@ -228,7 +240,7 @@ def _session(conf: list[str] | None) -> SparkSession:
 
 @contextmanager
 def _steps(is_json: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A line that moves on a terminal, and nothing where nobody looks."""
+    """A progress bar on a terminal, and nothing otherwise."""
     console = Console(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=console)

@@ -1,1 +1,4 @@
-"""How records are written, without Spark: which schema version a record has, and what its names mean there."""
+"""Record formats without Spark: which schema version a record has, and how its field names resolve.
+
+It must not read or write records itself: decoding runs in `laminae.spark.formats`, on the plans made here.
+"""

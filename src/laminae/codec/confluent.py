@@ -1,6 +1,6 @@
-"""Confluent's framing of a message: a zero byte, the schema's id as four bytes (big-endian), the body.
+"""The Confluent wire format of a message: a zero byte, the schema id as four bytes (big-endian), the body.
 
-The frame does not tell Avro from JSON Schema or Protobuf: only the registry's type of the id does. No Spark here.
+The frame does not distinguish Avro from JSON Schema or Protobuf: only the registry's schema type does. No Spark here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from laminae.errors import InvalidFrame
 
 MAGIC = 0
-# Newer clients can frame with a sixteen-byte id that a registry calls GUID.
+# Newer clients can frame with a sixteen-byte schema id, which the registry calls GUID.
 GUID_MAGIC = 1
 HEADER = struct.Struct(">Bi")
 
@@ -28,11 +28,11 @@ def split(message: bytes) -> Framed:
         raise InvalidFrame(problem=f"it has {len(message)} bytes, a frame alone has {HEADER.size}")
     magic, schema_id = HEADER.unpack_from(message)
     if magic == GUID_MAGIC:
-        raise InvalidFrame(problem="it begins with 1, for a schema by its GUID, which is not supported yet")
+        raise InvalidFrame(problem="it begins with 1, a schema GUID, which is not supported")
     if magic != MAGIC:
         raise InvalidFrame(problem=f"it begins with {magic}, not with {MAGIC}")
     if schema_id < 0:
-        raise InvalidFrame(problem=f"its schema id is {schema_id}, and ids are not below 0")
+        raise InvalidFrame(problem=f"its schema id is {schema_id}, and ids are not negative")
     return Framed(schema_id, message[HEADER.size :])
 
 

@@ -1,8 +1,8 @@
-"""Lines of JSON to Arrow, many at once: for text that has nothing odd in it, and None for any other.
+"""Parses JSON lines to Arrow, many at once. Returns None for text that needs the exact decoder.
 
-It must give what the decoder of single records gives, or nothing. Whatever the two might read differently (a key too
-many, too few or twice, a number that is not of its type, text around a document, bytes that are not UTF-8) is left to
-that one, which names the reason. No Spark here.
+The result must be that of the single-record decoder, or nothing. Whatever the two might read differently (missing,
+extra or duplicate keys, a number that is not of its type, text around a document, bytes that are not UTF-8) is left to
+that decoder, which reports the reason. No Spark here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laminae.schema.column import Column
 
 BLOCK_BYTES = 1 << 20
-# Jackson refuses a number of more digits (its StreamReadConstraints, which Spark leaves alone).
+# Jackson rejects numbers with more digits (its StreamReadConstraints, which Spark does not change).
 MOST_DIGITS = 1_000
 INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?Z$"
 DAY = r"^\d{4}-\d\d-\d\d$"
@@ -55,19 +55,19 @@ class LineReader:
 
     @cached_property
     def _complete(self) -> tuple[str, ...]:
-        """Columns in which a NULL needs a closer look: it may be a key that is absent and has a default."""
+        """Columns in which a NULL needs the exact decoder: the field may be absent and have a default."""
         nodes = columns_of(self.schema)
         return tuple(node.name for node in nodes if not node.nullable or node.default is not None)
 
     def read(self, text: bytes) -> pa.Table | None:
-        """A row for each line, or None: the text needs a closer look. A newline behind the last line may be missing."""
+        """One row per line, or None if the text needs the exact decoder. The last newline is optional."""
         try:
             parsed = parsed_lines(text, self._asked, "error")
             if parsed is None or any(parsed[name].null_count for name in self._complete):
                 return None
             return parsed.cast(self._target) if all(map(_are_plain, parsed.columns, self.schema.types)) else None
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # The decoder of single records reads the same text and gives each bad one its reason.
+            # The single-record decoder reads the same text and gives each bad record its reason.
             return None
 
     @cached_property
@@ -76,9 +76,9 @@ class LineReader:
 
 
 def parsed_lines(text: bytes, asked: pa.Schema, unexpected: str) -> pa.Table | None:
-    """A row for each line, None where there may be something between two, or a number is odd. Raises what Arrow does.
+    """One row per line; None if there may be text between documents or an unusual number. Raises Arrow's exceptions.
 
-    `unexpected` is what Arrow does about fields that are not asked for.
+    `unexpected` is Arrow's behavior for fields that are not in `asked`.
     """
     lines = _lines(text)
     if lines is None:
@@ -95,26 +95,26 @@ def parsed_lines(text: bytes, asked: pa.Schema, unexpected: str) -> pa.Table | N
 
 
 def line_reader(schema: pa.Schema) -> LineReader | None:
-    """A reader of these columns; None where one has a type that Arrow and `from_json` do not read alike."""
+    """A reader for these columns; None if Arrow and `from_json` read a type differently."""
     return LineReader(schema) if schema.names and all(map(_is_plain, columns_of(schema))) else None
 
 
 def _is_plain(node: Column) -> bool:
     if node.kind == "struct" or is_list(node.type):
         inner = node.children
-        return bool(inner) and all(each.nullable and each.default is None and _is_plain(each) for each in inner)
+        return bool(inner) and all(child.nullable and child.default is None and _is_plain(child) for child in inner)
     return any(test(node.type) for test in _NUMBERS) or _pattern(node.type) is not None
 
 
 def _pattern(kind: pa.DataType) -> str | None:
-    """The one form of a type's text that is taken."""
+    """The only accepted text format of a type."""
     if pa.types.is_timestamp(kind) and kind.tz == "UTC" and kind.unit == "us":
         return INSTANT
     return DAY if pa.types.is_date32(kind) else None
 
 
 def _asked(kind: pa.DataType) -> pa.DataType:
-    """The type as it is parsed: instants and days as text, whose form is looked at first."""
+    """The type to parse: instants and dates as text, whose format is checked first."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _asked(field.type)) for field in kind])
     if is_list(kind):
@@ -123,9 +123,9 @@ def _asked(kind: pa.DataType) -> pa.DataType:
 
 
 def _lines(text: bytes) -> int | None:
-    """How many there are if each is one object from its first character to its last, or may be; else None.
+    """The number of lines if each can only be one object from its first to its last byte; else None.
 
-    `}`, a newline and `{` stand nowhere inside a document: so no document goes over several lines.
+    The sequence `}`, newline, `{` occurs nowhere inside a document, so no document spans several lines.
     """
     end = len(text) - text.endswith(b"\n")
     if not text.startswith(b"{") or text[end - 1 : end] != b"}":
@@ -141,7 +141,7 @@ def _lines(text: bytes) -> int | None:
 
 
 def _is_finite(column: pa.ChunkedArray | pa.Array) -> bool:
-    """Whether every number is: one too large is refused. A minus zero reads otherwise when it is written `-0`."""
+    """Whether every float is finite and not minus zero: too large numbers are rejected, `-0` is read differently."""
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         if pa.types.is_struct(chunk.type) or is_list(chunk.type):
             if not all(map(_is_finite, chunk.flatten() if pa.types.is_struct(chunk.type) else [chunk.flatten()])):
@@ -154,7 +154,7 @@ def _is_finite(column: pa.ChunkedArray | pa.Array) -> bool:
 
 
 def _are_plain(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> bool:
-    """Whether the texts of instants and days all have the one form that is taken."""
+    """Whether the texts of instants and dates all have the accepted format."""
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         if pa.types.is_struct(kind):
             if not all(map(_are_plain, chunk.flatten(), [field.type for field in kind])):

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Never
 
-from laminae import ddl
-from laminae.catalog.model import PendingState
-from laminae.catalog.updates import PutView, ResolvePending, SetViewState
-from laminae.engine import definitions
-from laminae.engine.evolution import Proposal, plan_evolution
-from laminae.engine.notices import notice_of
-from laminae.engine.options import option
+from laminae import sql as ddl
+from laminae.catalog.model import PendingState, ViewStatus
+from laminae.catalog.updates import AddVersion, PutView, ResolvePending, SetViewState
+from laminae.engine.definitions import objects as definitions
+from laminae.engine.definitions.alter import ALTERS, proposed_schema
+from laminae.engine.definitions.sinks import plan_create_sink, refuse_lost_sinks, refuse_unwritable_names
+from laminae.engine.evolution.evolution_plan import Proposal, plan_evolution
+from laminae.engine.evolution.inferred_fractions import LARGEST, rounded_paths
+from laminae.engine.notifications import notice_of
 from laminae.engine.plan import Outcome, Plan
-from laminae.engine.proposal import proposed_schema
-from laminae.engine.sinks import plan_create_sink, refuse_lost_sinks
-from laminae.engine.subjects import subject_of_new
+from laminae.engine.source_spec import spec_of
+from laminae.engine.writer_schemas.registry import subject_of_new
 from laminae.errors import (
     ChangeNotPending,
     ConcurrentChange,
@@ -25,22 +26,26 @@ from laminae.errors import (
     InvalidName,
     NotAvailable,
     UnknownObject,
+    ValuesNotExact,
 )
 from laminae.schema.evolvable import Applied, EvolutionResult, EvolutionTrigger, NeedsConfirmation, NoChange, Rejected
 from laminae.schema.projection import projection_between
 from laminae.views.dependencies import parse_query, relations_of
-from laminae.views.refused import refuse_unsupported
+from laminae.views.functions import allowed_functions, refuse_functions
+from laminae.views.unsupported import refuse_unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
-    from laminae.catalog.model import SinkRecord, SourceRecord, ViewRecord
+    from laminae.catalog.model import PendingRecord, SinkRecord, SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog, Committed
-    from laminae.ddl.statements import AlterColumn
     from laminae.engine.ports import FoundSchema, SchemaFinder
-    from laminae.notices import SchemaNotice
+    from laminae.notifications import SchemaNotice
+    from laminae.schema.change import SchemaChange
+    from laminae.schema.column import Path
+    from laminae.sql.statements import AlterColumn
 
 Definition = (
     ddl.CreateSource
@@ -53,8 +58,22 @@ Definition = (
 )
 
 
-# A plan takes a millisecond or two; nothing changes definitions so often.
+# Planning takes a millisecond or two, and definitions never change that often.
 MOST_ATTEMPTS = 10
+
+
+AFTER_CONFIRM = "records that waited for it are replayed by the next run"
+AFTER_REJECT = (
+    "records that waited for it stay dead letters; to accept them without the new fields: laminae dead-letters replay "
+)
+
+
+BY_CONNECTOR = "*"
+
+
+def _is_found(pending: PendingRecord) -> bool:
+    """Whether the change was inferred from data: records then wait for the decision."""
+    return EvolutionTrigger(pending.trigger) is EvolutionTrigger.DATA
 
 
 def _now() -> datetime:
@@ -62,9 +81,12 @@ def _now() -> datetime:
 
 
 class Engine:
-    """Runs definitions against one catalog. `finders` know the outside schema of a source, by connector.
+    """Runs definitions against one catalog. `finders` look up the external schema of a source, by connector; the one
+    named `BY_CONNECTOR` is for every connector whose row in the table has a finder.
 
-    `on_change` is handed a notice of each change that was judged, after its commit; it must not take any time.
+    `judge_view` is called with the name and the query of a new view, and raises if the view cannot run. `value_beyond`
+    is called with a source, a column path and a bound, and returns a value above the bound, if any. `on_change`
+    receives a notice of each judged change after its commit; it must return at once.
     """
 
     def __init__(
@@ -73,18 +95,22 @@ class Engine:
         finders: Mapping[str, SchemaFinder] | None = None,
         clock: Callable[[], datetime] = _now,
         on_change: Callable[[SourceRecord, SchemaNotice], None] | None = None,
+        judge_view: Callable[[str, str, Sequence[SourceRecord], Sequence[ViewRecord]], None] | None = None,
+        value_beyond: Callable[[SourceRecord, Path, int], int | None] | None = None,
     ) -> None:
         self._catalog = catalog
         self._finders = finders or {}
         self._clock = clock
         self._on_change = on_change
+        self._judge_view = judge_view
+        self._value_beyond = value_beyond
 
     def run(self, statement: Definition) -> Plan:
-        """Plan and commit. Raises the plan's refusal after its verdict was kept.
+        """Plan and commit. Raises the plan's refusal after its verdict was recorded.
 
-        A new view or sink is planned again when other definitions have changed meanwhile: a driver that puts a view to
-        work does so at any moment, and whoever types the next statement has nothing to decide anew. What takes
-        something away is not: it might be something else by now.
+        CREATE VIEW and CREATE SINK are planned again when other definitions have changed meanwhile: a driver changes
+        the state of views at any moment, and the caller of the next statement has nothing to decide because of that.
+        Statements that remove something are not retried: the name might refer to a different object by now.
         """
         for attempts_left in reversed(range(MOST_ATTEMPTS)):
             plan = self.plan(statement)
@@ -112,7 +138,7 @@ class Engine:
             return
         change_id = committed.ids[0] if plan.outcome is Outcome.WAIT else None
         if change_id is not None and self._pending_state(source, change_id) is PendingState.REJECTED:
-            # A person has decided about it before.
+            # A person has already rejected this change.
             return
         notice = notice_of(plan, source, change_id)
         if notice is not None:
@@ -129,10 +155,10 @@ class Engine:
         base_version: int | None = None,
         lease_token: int | None = None,
     ) -> EvolutionResult:
-        """What was found outside, put through the same plan as DDL. A refused change is an answer, not an error.
+        """Plan a schema from outside in the same way as DDL. A refused change is a result, not an error.
 
-        What grew from `base_version` is refused with ConcurrentChange when another one is in force by now: compared
-        with that it would seem to undo what was changed meanwhile.
+        Raises ConcurrentChange when the schema was derived from `base_version` and another version is in force by now:
+        compared with that one, it would seem to undo the changes in between.
         """
         source = self.source(source_name)
         if base_version not in (None, source.version):
@@ -141,7 +167,7 @@ class Engine:
         committed = self.execute(plan, lease_token)
         reasons = plan.verdict.reasons if plan.verdict is not None else ()
         match plan.outcome:
-            case Outcome.NOTHING:
+            case Outcome.NOTHING | Outcome.REJECT:
                 return NoChange(source.version)
             case Outcome.REFUSE:
                 return Rejected(plan.changes, reasons, "" if plan.refusal is None else plan.refusal.message)
@@ -153,7 +179,7 @@ class Engine:
                 return Applied(evolved.schema, projection, evolved.version, plan.changes)
 
     def _waiting(self, source: SourceRecord, change_id: int, plan: Plan) -> EvolutionResult:
-        """A change that a person has rejected before stays rejected while the version it was found against holds."""
+        """A change that a person has rejected stays rejected while the version it was compared with is in force."""
         state = self._pending_state(source, change_id)
         reasons = plan.verdict.reasons if plan.verdict is not None else ()
         if state is PendingState.REJECTED:
@@ -161,10 +187,10 @@ class Engine:
         return NeedsConfirmation(change_id, plan.changes, reasons)
 
     def plan(self, statement: Definition) -> Plan:
-        """What the statement would do. Raises only when it cannot be a plan at all, such as for an unknown column."""
+        """What the statement would do. Raises only when no plan is possible at all, e.g. for an unknown column."""
         seq = self._catalog.definition_seq()
         plan = self._plan(statement)
-        # What a plan takes away, or builds upon, must still be what it was looked at: nobody may have come between.
+        # Objects that a plan removes or depends on must not change between planning and commit.
         return replace(plan, expected_seq=seq) if plan.rests_on_others else plan
 
     def _plan(self, statement: Definition) -> Plan:
@@ -199,16 +225,16 @@ class Engine:
                 return self._alter(statement)
 
     def source(self, name: str) -> SourceRecord:
-        if not isinstance(name, str):
-            raise InvalidName(name=repr(name), kind="source", problem=f"it is of type {type(name).__name__}, not text")
-        if found := self._catalog.source(name):
-            return found
+        _refuse_unless_text(name, "source")
+        if record := self._catalog.source(name):
+            return record
         if dropped_at := self._catalog.source_dropped_at(name):
-            told = f" (a source of this name was dropped at {dropped_at:%Y-%m-%d %H:%M:%S} UTC)"
-            raise UnknownObject(kind="source", name=name, suggestion=told)
+            suggestion = f" (a source of this name was dropped at {dropped_at:%Y-%m-%d %H:%M:%S} UTC)"
+            raise UnknownObject(kind="source", name=name, suggestion=suggestion)
         return self._unknown("source", name, [source.name for source in self._catalog.sources()])
 
     def view(self, name: str) -> ViewRecord:
+        _refuse_unless_text(name, "materialized view")
         names = [view.name for view in self._catalog.views()]
         return self._catalog.view(name) or self._unknown("materialized view", name, names)
 
@@ -220,24 +246,32 @@ class Engine:
         action = f"alter source: {ALTERS[type(statement)]}"
         schema = proposed_schema(statement, source.schema)
         if schema is None:
-            return Plan(action, source.name, Outcome.NOTHING, notes=("IF [NOT] EXISTS: there is nothing to do",))
-        return self._evolution(source, Proposal(schema, EvolutionTrigger.DDL, force=statement.force), action)
+            return Plan(action, source.name, Outcome.NOTHING, notes=("IF [NOT] EXISTS: nothing to do",))
+        plan = self._evolution(source, Proposal(schema, EvolutionTrigger.DDL, force=statement.force), action)
+        evolved = next((update.schema for update in plan.updates if isinstance(update, AddVersion)), source.schema)
+        if sinks := self._catalog.sinks():
+            sources, views = self._catalog.sources(), self._catalog.views()
+            after = [replace(other, schema=evolved) if other.id == source.id else other for other in sources]
+            refuse_unwritable_names((sources, views), (after, views), sinks)
+        return plan
 
     def _evolution(self, source: SourceRecord, proposal: Proposal, action: str) -> Plan:
         history: list[pa.Schema] = [version.schema for version in self._catalog.versions(source.id)]
-        # A version that another writer adds between the two reads is not what this plan was made against.
+        # A version that another writer adds between the two reads is not part of what this plan is based on.
         history = history[: source.version]
         views, sources = self._catalog.views(), self._catalog.sources()
         return plan_evolution(source, history, proposal, views, self._clock(), action, sources)
 
     def _refresh(self, statement: ddl.RefreshSchema) -> Plan:
         source = self.source(statement.source)
-        connector = option(source.options, "connector") or ""
-        finder = self._finders.get("registry" if option(source.options, "registry") else connector)
+        spec, connector = spec_of(source), spec_of(source).connector
+        finder = self._finders.get("registry" if spec.registry.is_given else connector.name)
+        if finder is None and connector.finder is not None:
+            finder = self._finders.get(BY_CONNECTOR)
         if finder is None:
             raise NotAvailable(
                 feature=f"REFRESH SCHEMA of {source.name}",
-                problem=f"connector {connector} has no schema of its own to look up",
+                problem=f"connector {connector.name} has no external schema to look up",
                 advice="Change the columns with ALTER SOURCE ... ADD, DROP or ALTER COLUMN.",
             )
         proposal = _found(finder.find(source), EvolutionTrigger.MANUAL_REFRESH)
@@ -252,35 +286,45 @@ class Engine:
             raise ChangeNotPending(change_id=change_id, source=source.name, problem=problem)
         if isinstance(statement, ddl.RejectChange):
             rejected = ResolvePending(change_id, source.id, source.name, PendingState.REJECTED, now)
-            return Plan(f"reject change {change_id}", source.name, Outcome.APPLY, (rejected,), notes=(pending.summary,))
+            details = (pending.summary, f"{AFTER_REJECT}{source.name}") if _is_found(pending) else (pending.summary,)
+            return Plan(f"reject change {change_id}", source.name, Outcome.REJECT, (rejected,), notes=details)
         trigger = EvolutionTrigger(pending.trigger)
-        found = Proposal(
+        proposal = Proposal(
             pending.schema,
             trigger,
             confirmed=True,
             schema_id=pending.schema_id,
             registry_version=pending.registry_version,
         )
-        plan = self._evolution(source, found, f"confirm change {change_id}")
+        plan = self._evolution(source, proposal, f"confirm change {change_id}")
         if plan.outcome is not Outcome.APPLY:
             return plan
+        self._refuse_rounding(source, change_id, plan.changes)
         confirmed = ResolvePending(change_id, source.id, source.name, PendingState.CONFIRMED, now)
-        return replace(plan, updates=(confirmed, *plan.updates))
+        notes = (*plan.notes, AFTER_CONFIRM) if _is_found(pending) else plan.notes
+        return replace(plan, updates=(confirmed, *plan.updates), notes=notes)
+
+    def _refuse_rounding(self, source: SourceRecord, change_id: int, changes: Sequence[SchemaChange]) -> None:
+        """Raise when existing rows would lose digits: a confirmation cannot override that."""
+        for path in rounded_paths(changes):
+            value = None if self._value_beyond is None else self._value_beyond(source, path, LARGEST)
+            if value is not None:
+                raise ValuesNotExact(change_id=change_id, source=source.name, column=".".join(path), value=value)
 
     def _create(
         self, statement: ddl.CreateSource | ddl.CreateView | ddl.CreateSink, kind: ddl.ObjectKind
     ) -> Plan | None:
         """The plan when the name is taken: nothing to do under IF NOT EXISTS, else DuplicateObject."""
-        taken: tuple[tuple[ddl.ObjectKind, SourceRecord | ViewRecord | SinkRecord | None], ...] = (
+        namesakes: tuple[tuple[ddl.ObjectKind, SourceRecord | ViewRecord | SinkRecord | None], ...] = (
             (ddl.ObjectKind.SOURCE, self._catalog.source(statement.name)),
             (ddl.ObjectKind.VIEW, self._catalog.view(statement.name)),
             (ddl.ObjectKind.SINK, self._catalog.sink(statement.name)),
         )
-        for found, record in taken:
+        for record_kind, record in namesakes:
             if record is not None:
-                if found is kind and statement.if_not_exists:
-                    return Plan(f"create {kind.value}", record.name, Outcome.NOTHING, notes=("it exists already",))
-                raise DuplicateObject(kind=found.value, name=record.name)
+                if record_kind is kind and statement.if_not_exists:
+                    return Plan(f"create {kind.value}", record.name, Outcome.NOTHING, notes=("it already exists",))
+                raise DuplicateObject(kind=record_kind.value, name=record.name)
         return None
 
     def _create_view(self, statement: ddl.CreateView) -> Plan:
@@ -289,6 +333,7 @@ class Engine:
             return present
         sources, views = self._catalog.sources(), self._catalog.views()
         tree = parse_query(statement.query)
+        refuse_functions(tree, allowed_functions(self._catalog.settings()))
         refuse_unsupported(tree)
         for schema, relation in relations_of(tree):
             self.readable(f"{schema}.{relation}" if schema else relation)
@@ -298,6 +343,8 @@ class Engine:
         if old is not None:
             puts = [update for update in plan.updates if isinstance(update, PutView)]
             refuse_lost_sinks(puts, sources, views, self._catalog.sinks())
+        if self._judge_view is not None:
+            self._judge_view(statement.name, statement.query, sources, views)
         return plan
 
     def _create_sink(self, statement: ddl.CreateSink) -> Plan:
@@ -332,24 +379,16 @@ class Engine:
 
 
 def _resume(view: ViewRecord) -> Plan:
-    if view.state != "failed":
+    if view.state != ViewStatus.FAILED:
         return Plan("resume view", view.name, Outcome.NOTHING, notes=(f"the view is {view.state}, not failed",))
-    # It catches up from where it stopped before it is live.
-    return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, "creating"),))
+    # The view catches up from where it stopped before it is live again.
+    return Plan("resume view", view.name, Outcome.APPLY, (SetViewState(view.id, ViewStatus.CREATING),))
 
 
 def _found(found: FoundSchema, trigger: EvolutionTrigger) -> Proposal:
     return Proposal(found.schema, trigger, schema_id=found.schema_id, registry_version=found.registry_version)
 
 
-ALTERS: dict[type, str] = {
-    ddl.AddColumn: "add column",
-    ddl.DropColumn: "drop column",
-    ddl.AlterColumnType: "change type",
-    ddl.SetNotNull: "set NOT NULL",
-    ddl.DropNotNull: "drop NOT NULL",
-    ddl.SetDefault: "set default",
-    ddl.DropDefault: "drop default",
-    ddl.MoveColumn: "move column",
-    ddl.RenameColumn: "rename column",
-}
+def _refuse_unless_text(name: object, kind: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidName(name=repr(name), kind=kind, problem=f"it is of type {type(name).__name__}, not text")

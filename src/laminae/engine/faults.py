@@ -1,4 +1,4 @@
-"""Named points of epochs and deliveries at which a test can make the process fail. In production they do nothing."""
+"""Named fault points in epochs and deliveries at which a test can make the process fail. No-ops in production."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ WRITER_POINTS = ("schema id met",)
 SINK_POINTS = ("sink placed", "snapshot written", "part in place", "segment delivered")
 DATABASE_POINTS = ("rows staged", "rows merged", "transaction committed")
 VIEW_POINTS = ("views computed", "view filled", "view advanced", "tick computed", "tick committed")
-POINTS = (*EPOCH_POINTS, *WRITER_POINTS, *SINK_POINTS, *DATABASE_POINTS, *VIEW_POINTS)
+MERGE_POINTS = ("merge planned", "merge written", "merge committed", "changes forgotten")
+POINTS = (*EPOCH_POINTS, *WRITER_POINTS, *SINK_POINTS, *DATABASE_POINTS, *VIEW_POINTS, *MERGE_POINTS)
 
 _actions: dict[str, Callable[[], None]] = {}
 

@@ -1,6 +1,6 @@
 """A plan is a value: what a statement would do, and the updates that do it. EXPLAIN shows it, the engine commits it.
 
-Because both walk the same plan, a dry run cannot say anything else than what would happen.
+Both use the same plan, so a dry run cannot differ from what would happen.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from laminae.schema.describe import describe_change
+from laminae.schema.change import describe_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,14 +25,17 @@ class Outcome(Enum):
     NOTHING = "changes nothing"
     WAIT = "waits for confirmation"
     REFUSE = "is refused"
+    REJECT = "rejects the change"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one statement does to one object. `updates` are committed together, also those that only keep a verdict.
+    """What one statement does to one object. `updates` are committed together, also those that only record a verdict.
 
-    A plan that rests on other objects (a drop on nobody reading, a view on what it reads) is committed only while no
-    definition has changed since `expected_seq`.
+    `notes` are shown by EXPLAIN; `summary` is the statement's result where the notes would be too long.
+
+    A plan that depends on other objects (a drop on having no dependents, a view on the relations it reads) is committed
+    only if no definition has changed since `expected_seq`.
     """
 
     action: str
@@ -45,6 +48,7 @@ class Plan:
     version: int | None = None
     refusal: LaminaeError | None = None
     notes: tuple[str, ...] = ()
+    summary: str = ""
     rests_on_others: bool = False
     expected_seq: int | None = None
 

@@ -1,4 +1,4 @@
-"""What the engine needs from outside: for REFRESH, whoever knows the schema that a source has out there."""
+"""Ports of the engine: for REFRESH, the lookup of a source's external schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
-    """A schema found outside, with the registry's numbers where there is a registry."""
+    """A schema found outside, with the registry's id and version if there is a registry."""
 
     schema: pa.Schema
     schema_id: int | None = None
@@ -21,8 +21,8 @@ class FoundSchema:
 
 
 class SchemaFinder(Protocol):
-    """Looks up the present schema of a source in its registry, its catalog or its files."""
+    """Looks up the current schema of a source in its registry, its catalog or its files."""
 
     def find(self, source: SourceRecord) -> FoundSchema:
-        """Raises `InferenceFailed` or `RegistryUnavailable` when there is none to be had."""
+        """Raises `InferenceFailed` or `RegistryUnavailable` when no schema can be found."""
         ...

@@ -8,8 +8,8 @@ from laminae.errors.root import ErrorRow, LaminaeError
 class ConcurrentChange(LaminaeError):
     code = "CONCURRENT_CHANGE"
     row = ErrorRow(
-        "{name} was changed by someone else: expected version {expected}, found {found}",
-        "Read the object again and repeat the statement; nothing was changed by this one.",
+        "{name} was changed concurrently: expected version {expected}, found {found}",
+        "Read the current definition and repeat the statement. This statement changed nothing.",
     )
 
 
@@ -17,7 +17,7 @@ class ChangeNotPending(LaminaeError):
     code = "CHANGE_NOT_PENDING"
     row = ErrorRow(
         "Change {change_id} of {source} is not pending: {problem}",
-        "List what waits with SELECT * FROM laminar_catalog.pending_changes.",
+        "List the pending changes: SELECT * FROM laminar_catalog.pending_changes.",
     )
 
 
@@ -33,15 +33,15 @@ class CatalogCorrupt(LaminaeError):
     code = "CATALOG_CORRUPT"
     row = ErrorRow(
         "The catalog {location} is damaged: {problem}",
-        "Restore the file from a backup; laminae does not guess at damaged definitions.",
+        "Restore the catalog from a backup.",
     )
 
 
 class NewerHome(LaminaeError):
     code = "NEWER_HOME"
     row = ErrorRow(
-        "{location} was written by a newer laminae (format {found}, this one knows up to {known})",
-        "Install a laminae at least as new as the one that wrote it.",
+        "{location} was written by a newer version of laminae (format {found}; this version supports up to {known})",
+        "Install the version of laminae that wrote it, or a newer one.",
     )
 
 
@@ -49,7 +49,7 @@ class HomeUnwritable(LaminaeError):
     code = "HOME_UNWRITABLE"
     row = ErrorRow(
         "The home {location} cannot be written: {problem}",
-        "Give the user write permission there, free space on the disk, or choose another home.",
+        "Grant write permission, free disk space, or choose another home.",
     )
 
 
@@ -57,13 +57,13 @@ class LeaseHeld(LaminaeError):
     code = "LEASE_HELD"
     row = ErrorRow(
         "{location} is being run by {holder}",
-        "Stop that driver first; if it is dead, its lease expires by itself within {seconds} seconds.",
+        "Stop that driver first. The lease of a dead driver expires within {seconds} seconds.",
     )
 
 
 class LeaseLost(LaminaeError):
     code = "LEASE_LOST"
     row = ErrorRow(
-        "The lease on {location} was taken over by {holder} (token {found}, ours was {expected})",
-        "Stop this driver: another one is running the pipelines. Nothing of this epoch was committed.",
+        "The lease on {location} was taken over by {holder} (token {found}, expected {expected})",
+        "Stop this driver: another driver runs this home. This epoch was not committed.",
     )

@@ -16,8 +16,19 @@ class EvolutionRejected(LaminaeError):
 class IncompatibleChange(EvolutionRejected):
     code = "INCOMPATIBLE_CHANGE"
     row = ErrorRow(
-        "The change to {source} cannot be decoded under any mode: {reasons}",
-        "Add a column of the new type and drop the old one; FORCE does not help, because stored records would not fit.",
+        "The change to {source} is incompatible under every mode: {reasons}",
+        "Add a column of the new type and drop the old one. FORCE cannot override this, because stored values "
+        "would not fit.",
+    )
+
+
+class ValuesNotExact(LaminaeError):
+    code = "VALUES_NOT_EXACT"
+    row = ErrorRow(
+        "Change {change_id} of {source} cannot be confirmed: {column} has whole numbers beyond 2^53, such as {value}, "
+        "which DOUBLE does not hold exactly",
+        "Reject the change: records with fractions stay dead letters. To accept them, write the fractions to a "
+        "field of another name.",
     )
 
 
@@ -25,7 +36,7 @@ class SchemaMismatch(LaminaeError):
     code = "SCHEMA_MISMATCH"
     row = ErrorRow(
         "A batch does not fit the schema at {path}: {problem}",
-        "Decode the batch with the schema version it was written with, or correct the value at the named path.",
+        "Decode the batch with the schema version it was written with, or correct the value at this path.",
     )
 
 
@@ -33,8 +44,8 @@ class InvalidSchema(LaminaeError):
     code = "INVALID_SCHEMA"
     row = ErrorRow(
         "The schema is not valid at {path}: {problem}",
-        "Correct the column at the named path: names are not empty and differ in more than case, and its type must be "
-        "allowed where it stands.",
+        "Correct the column at this path. Names must not be empty or differ only in case, and the type must be "
+        "allowed at this position.",
     )
 
 
@@ -59,7 +70,7 @@ class InvalidAvroSchema(LaminaeError):
     code = "INVALID_AVRO_SCHEMA"
     row = ErrorRow(
         "The Avro schema is not valid at {path}: {problem}",
-        "Correct the schema at the named path; the Avro specification lists what each type needs.",
+        "Correct the schema at this path; see the Avro specification for the attributes of each type.",
     )
 
 
@@ -67,5 +78,5 @@ class InferenceFailed(LaminaeError):
     code = "INFERENCE_FAILED"
     row = ErrorRow(
         "No schema can be inferred for {source}: {problem}",
-        "Declare the columns with ALTER SOURCE ... ADD COLUMN, or give the source data that can be read.",
+        "Declare the columns with ALTER SOURCE ... ADD COLUMN, or provide data that can be read.",
     )

@@ -9,7 +9,7 @@ class DdlSyntaxError(LaminaeError):
     code = "DDL_SYNTAX_ERROR"
     row = ErrorRow(
         "line {line}, column {column}: {problem}\n{snippet}",
-        "Correct the statement at the mark; {expected}",
+        "Correct the statement at the marked position; {expected}",
     )
 
 
@@ -17,6 +17,14 @@ class UnsupportedSql(LaminaeError):
     code = "UNSUPPORTED_SQL"
     row = ErrorRow(
         "line {line}, column {column}: {construct} is not supported here",
+        "{advice}",
+    )
+
+
+class FunctionNotAllowed(LaminaeError):
+    code = "FUNCTION_NOT_ALLOWED"
+    row = ErrorRow(
+        "The function {function} cannot be called here: {problem}",
         "{advice}",
     )
 
@@ -40,24 +48,24 @@ class UnknownColumn(LaminaeError):
 class DuplicateObject(LaminaeError):
     code = "DUPLICATE_OBJECT"
     row = ErrorRow(
-        "A {kind} named {name} exists already",
-        "Choose another name, use IF NOT EXISTS, or drop the present one first.",
+        "A {kind} named {name} already exists",
+        "Choose another name, use IF NOT EXISTS, or drop the existing one first.",
     )
 
 
 class DuplicateColumn(LaminaeError):
     code = "DUPLICATE_COLUMN"
     row = ErrorRow(
-        "{source} has a column {path} already (names that differ only in case are the same name)",
-        "Choose another name, or add IF NOT EXISTS to leave the present column as it is.",
+        "{source} already has a column {path} (names are compared without case)",
+        "Choose another name, or add IF NOT EXISTS to keep the existing column.",
     )
 
 
 class InvalidName(LaminaeError):
     code = "INVALID_NAME"
     row = ErrorRow(
-        "{name} cannot name a {kind}: {problem}",
-        "Use a non-empty name of at most 255 characters that is not reserved; quote unusual ones with backticks.",
+        "{name} is not a valid name for a {kind}: {problem}",
+        "Use a name of 1 to 255 characters that is not reserved; quote special characters with backticks.",
     )
 
 
@@ -72,8 +80,8 @@ class InvalidOption(LaminaeError):
 class SecretInOption(LaminaeError):
     code = "SECRET_IN_OPTION"
     row = ErrorRow(
-        "Option {option} of {owner} holds a literal secret",
-        "Write a reference, '${{env:NAME}}' or '${{file:/path}}'; it is resolved when used and never stored.",
+        "Option {option} of {owner} contains a literal that is or may be a secret",
+        "Write a reference, '${{env:NAME}}' or '${{file:/path}}'; it is resolved at use and its value is never stored.",
     )
 
 

@@ -30,15 +30,15 @@ class CheckpointInUse(LaminaeError):
     code = "CHECKPOINT_IN_USE"
     row = ErrorRow(
         "A query is running on {checkpoint}: {evidence}",
-        "Stop the query, then try again; its state is carried over from the last committed batch.",
+        "Stop the query and try again. Its state is migrated from the last committed batch.",
     )
 
 
 class CheckpointExists(LaminaeError):
     code = "CHECKPOINT_EXISTS"
     row = ErrorRow(
-        "The target {checkpoint} exists already",
-        "Name a directory that does not exist yet; laminae never writes into a checkpoint that is there.",
+        "The target {checkpoint} already exists",
+        "Specify a directory that does not exist. laminae never writes into an existing checkpoint.",
     )
 
 
@@ -52,8 +52,8 @@ class StateRefused(LaminaeError):
 
     code = "STATE_REFUSED"
     row = ErrorRow(
-        "The state of {checkpoint} cannot be carried over to the new query:\n{reasons}",
-        "Do what stands behind each reason, or give the changed query a new checkpoint and let it begin anew.",
+        "The state of {checkpoint} cannot be migrated to the new query:\n{reasons}",
+        "Follow the remedy of each reason, or start the changed query with a new, empty checkpoint.",
     )
 
 
@@ -68,6 +68,6 @@ class StateEvolutionDisabled(LaminaeError):
 class MigrationFailed(LaminaeError):
     code = "MIGRATION_FAILED"
     row = ErrorRow(
-        "The migration of {checkpoint} was given up: {problem}",
-        "The old checkpoint is as it was and the new one was not made; mend the cause and run it again.",
+        "The migration of {checkpoint} failed: {problem}",
+        "The old checkpoint is unchanged and no new one was created. Fix the cause and run the migration again.",
     )

@@ -9,7 +9,7 @@ class RunDamaged(LaminaeError):
     code = "RUN_DAMAGED"
     row = ErrorRow(
         "The state file {file} cannot be used: {problem}",
-        "Restore the file from a backup or the last savepoint; epochs that do not need it stay readable.",
+        "Restore the file from a backup, or restore a savepoint. Epochs that do not use the file stay readable.",
     )
 
 
@@ -17,7 +17,7 @@ class StateIncompatible(LaminaeError):
     code = "STATE_INCOMPATIBLE"
     row = ErrorRow(
         "The state in {file} cannot be read under the new schema at {path}: {problem}",
-        "Keep the column as the state has it, or create the view again so that its state is built anew.",
+        "Keep the column as it is in the state, or replace the view to rebuild its state.",
     )
 
 
@@ -25,7 +25,7 @@ class AggregateOverflow(LaminaeError):
     code = "AGGREGATE_OVERFLOW"
     row = ErrorRow(
         "{aggregate} of view {view} is {value} for the key {key}, which {type} cannot hold",
-        "Cast the argument to a wider type (DECIMAL(38, s), say) with CREATE OR REPLACE, then RESUME the view.",
+        "Cast the argument to a wider type, for example DECIMAL(38, s), with CREATE OR REPLACE, then RESUME the view.",
     )
 
 
@@ -33,7 +33,7 @@ class ValueOverflow(LaminaeError, OverflowError):
     code = "VALUE_OVERFLOW"
     row = ErrorRow(
         "{aggregate} of {what} is {value}, which {type} cannot hold",
-        "Cast the argument to a wider type, DECIMAL(38, 0) for instance.",
+        "Cast the argument to a wider type, for example DECIMAL(38, 0).",
     )
 
 
@@ -41,7 +41,7 @@ class InvalidChangeEvent(LaminaeError, ValueError):
     code = "INVALID_CHANGE_EVENT"
     row = ErrorRow(
         "The change event cannot be read at {path}: {problem}",
-        "Send Debezium events as JSON, with or without their schema; op is one of {operations}.",
+        "Send Debezium events as JSON, with or without schema; op must be one of {operations}.",
     )
 
 
@@ -49,13 +49,14 @@ class ViewNotReady(LaminaeError):
     code = "VIEW_NOT_READY"
     row = ErrorRow(
         "Materialized view {view} is {state}: {problem}",
-        "Run the pipeline until it is live (SHOW VIEWS); resume a failed one with ALTER MATERIALIZED VIEW ... RESUME.",
+        "Run the pipeline until SHOW VIEWS shows it as live. Resume a failed view with ALTER MATERIALIZED VIEW "
+        "... RESUME.",
     )
 
 
 class ChangelogExpired(LaminaeError):
     code = "CHANGELOG_EXPIRED"
     row = ErrorRow(
-        "The changes of {view} are kept from epoch {first} on, those since epoch {since} were asked for",
-        "Read the view itself and its changes from there, or set a longer changelog_retention.",
+        "The changes of {view} since epoch {since} are not retained; the first retained epoch is {first}",
+        "Read the view itself and then its changes from that epoch on, or increase changelog_retention.",
     )

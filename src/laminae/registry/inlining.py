@@ -1,6 +1,6 @@
-"""One Avro schema out of one that uses names which others define: each definition stands where its name is used first.
+"""Makes an Avro schema self-contained: each referenced definition is inlined where its name is used first.
 
-Names are looked up as Java does it: in the namespace around them, then as they are.
+Names are resolved as in Java: in the enclosing namespace, then as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INNER = ("items", "values")
 
 
 def inlined(text: str, referenced: Iterable[str]) -> str:
-    """The schema of `text` with what it uses of the others; definitions that it does not use are left out."""
+    """The schema of `text` with the definitions that it uses from the others; unused definitions are left out."""
     definitions: dict[str, tuple[dict[str, Json], str]] = {}
     root = _loaded(text)
     for document in (root, *map(_loaded, referenced)):
@@ -32,17 +32,17 @@ def inlined(text: str, referenced: Iterable[str]) -> str:
 
 def _loaded(text: str) -> Json:
     try:
-        found: Json = json.loads(text)
+        parsed: Json = json.loads(text)
     except ValueError as error:
-        # Registries keep the bare name of a primitive type as it is.
+        # Registries store a primitive type as its bare name.
         if text.strip() in PRIMITIVE_NAMES:
             return text.strip()
         raise InvalidAvroSchema(path="/", problem=f"the text is not JSON: {error}") from None
-    return found
+    return parsed
 
 
 def _definitions(node: Json, namespace: str) -> Iterator[tuple[str, dict[str, Json], str]]:
-    """Each named type with its full name and the namespace that holds inside it."""
+    """Each named type with its full name and the namespace in effect inside it."""
     if isinstance(node, list):
         for branch in node:
             yield from _definitions(branch, namespace)
@@ -67,7 +67,7 @@ def _name(node: dict[str, Json], around: str) -> tuple[str, str]:
 
 
 class _Writer:
-    """Writes types; a named one whole at its first use and by its full name afterwards."""
+    """Writes types; a named type in full at its first use and by its full name afterwards."""
 
     def __init__(self, definitions: dict[str, tuple[dict[str, Json], str]]) -> None:
         self._definitions = definitions
@@ -89,8 +89,10 @@ class _Writer:
         return written
 
     def _use(self, name: str, namespace: str) -> Json:
-        full = next((each for each in (qualified(name, namespace), name) if each in self._definitions), None)
-        # A primitive, or a name that nobody defines: the parser says where it stands.
+        full = next(
+            (candidate for candidate in (qualified(name, namespace), name) if candidate in self._definitions), None
+        )
+        # A primitive, or an undefined name: the parser reports its location.
         return name if full is None or name in PRIMITIVE_NAMES else self._named(full)
 
     def _named(self, full: str) -> Json:

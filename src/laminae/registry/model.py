@@ -1,17 +1,17 @@
-"""What a registry holds, as values: schemas by id, their places under subjects, and what they refer to."""
+"""The content of a registry as values: schemas by id, their versions under subjects, and their references."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 AVRO = "AVRO"
-# The registry's names of the kinds of schemas that it keeps, as a person knows them.
+# The registry's schema types, and their usual names.
 TYPE_NAMES = {AVRO: "Avro", "JSON": "JSON Schema", "PROTOBUF": "Protobuf"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another schema that one uses by `name`, and where it is registered."""
+    """Another schema that is used by `name`, and where it is registered."""
 
     name: str
     subject: str
@@ -20,7 +20,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """What an id stands for, for ever. `text` may use names that only its references define."""
+    """The schema of an id, which is immutable. `text` may use names that only its references define."""
 
     id: int
     type: str
@@ -34,7 +34,7 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True)
 class SubjectVersion:
-    """A place of a schema. The version orders schemas; the id does not."""
+    """A version of a schema under a subject. Versions order schemas; ids do not."""
 
     subject: str
     version: int
@@ -43,7 +43,7 @@ class SubjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether the registry would take a schema under a subject, and in its words why not."""
+    """Whether the registry would accept a schema under a subject, and its reasons if not."""
 
     is_compatible: bool
     reasons: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""How to reach a registry: its address, credentials as references, files for TLS, patience.
+"""Connection settings of a registry: address, credentials as references, TLS files, timeout.
 
-Credentials are resolved at each use, so one that is rotated needs no restart; none is ever a field of a value here.
+Credentials are resolved at each use, so rotating one needs no restart. No resolved secret is ever stored here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from laminae.secrets import holds_literal, is_reference, masked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Names are those of Confluent's clients behind `registry.`: option, attribute. A certificate's file holds its key, too.
+# Confluent's client option names behind `registry.`: option, attribute. The certificate file also contains its key.
 OPTIONS = {
     "registry.basic.auth.user.info": "user_info",
     "registry.bearer.auth.token": "token",
@@ -30,7 +30,7 @@ _NAMES = {attribute: option for option, attribute in OPTIONS.items()}
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """`source` is who asks, and is named in errors. `user_info` is a reference to `user:password`."""
+    """`source` is the owner that error messages name. `user_info` is a reference to `user:password`."""
 
     address: str
     source: str
@@ -45,7 +45,7 @@ class RegistrySettings:
         for attribute in SECRETS:
             value = getattr(self, attribute)
             if value is not None and not is_reference(value):
-                # The traceback's locals aside, nothing may keep the literal.
+                # Apart from the locals of the traceback, nothing may keep the literal.
                 object.__setattr__(self, attribute, None)
                 raise SecretInOption(option=_NAMES[attribute], owner=self.source)
         if holds_literal("registry", self.address):
@@ -63,24 +63,24 @@ class RegistrySettings:
             raise InvalidOption(
                 option="registry.bearer.auth.token",
                 owner=self.source,
-                problem="there is a user, too",
-                advice="Give either registry.basic.auth.user.info or registry.bearer.auth.token.",
+                problem="a user is set as well",
+                advice="Set either registry.basic.auth.user.info or registry.bearer.auth.token.",
             )
 
     @classmethod
     def of_options(cls, options: Mapping[str, str], source: str) -> RegistrySettings:
-        """From the options of a source or sink that has `registry`; an unknown `registry.*` is refused."""
-        given = {name: value for name, value in options.items() if name.startswith("registry.")}
-        if unknown := sorted(given.keys() - OPTIONS.keys()):
+        """From the options of a source or sink with `registry`; unknown `registry.*` options are refused."""
+        settings = {name: value for name, value in options.items() if name.startswith("registry.")}
+        if unknown := sorted(settings.keys() - OPTIONS.keys()):
             raise InvalidOption(
                 option=unknown[0],
                 owner=source,
                 problem="there is no such option",
                 advice=f"The options of a registry are {', '.join(OPTIONS)}.",
             )
-        return cls(options["registry"], source, **{OPTIONS[name]: value for name, value in given.items()})  # type: ignore[arg-type]  # text only
+        return cls(options["registry"], source, **{OPTIONS[name]: value for name, value in settings.items()})  # type: ignore[arg-type]  # text only
 
     def secret(self, attribute: str) -> str | None:
-        """What a reference stands for now."""
+        """The current value of a secret reference."""
         reference = getattr(self, attribute)
         return None if reference is None else resolved(reference, _NAMES[attribute], self.source)

@@ -1,4 +1,4 @@
-"""Which subject the schemas of a topic have: the three strategies of Confluent's serializers, as one table."""
+"""The subject name strategies of Confluent's serializers, as one table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SubjectStrategy(StrEnum):
     TOPIC_RECORD_NAME = "TopicRecordName"
 
 
-# Of topic, full name of the record, and `key` or `value`.
+# Arguments: topic, full record name, and `key` or `value`.
 _SUBJECTS: dict[SubjectStrategy, Callable[[str, str, str], str]] = {
     SubjectStrategy.TOPIC_NAME: lambda topic, record, part: f"{topic}-{part}",
     SubjectStrategy.RECORD_NAME: lambda topic, record, part: record,
@@ -24,5 +24,5 @@ _SUBJECTS: dict[SubjectStrategy, Callable[[str, str, str], str]] = {
 
 
 def subject_of(strategy: SubjectStrategy, topic: str, record: str, *, is_key: bool = False) -> str:
-    """The subject of a record of this full name in this topic."""
+    """The subject of records with this full name in this topic."""
     return _SUBJECTS[strategy](topic, record, "key" if is_key else "value")

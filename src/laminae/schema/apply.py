@@ -1,4 +1,4 @@
-"""Apply changes to a schema: the result is the schema they were diffed from, with the old column ids kept.
+"""Apply changes to a schema: the result is the schema they were diffed from, with the old column ids.
 
 All changes take effect at once (see change.py), so their order in the tuple does not matter.
 """
@@ -6,12 +6,14 @@ All changes take effect at once (see change.py), so their order in the tuple doe
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
 from laminae.errors import InvalidChange
+from laminae.schema.arguments import require, require_each
 from laminae.schema.change import (
     ColumnAdded,
     ColumnDropped,
@@ -24,24 +26,26 @@ from laminae.schema.change import (
     TypeNarrowed,
     TypeWidened,
 )
-from laminae.schema.column import DEFAULT, ID, Column, Columns, Path, columns_of, dotted
-from laminae.schema.identity import without_ids
+from laminae.schema.column import DEFAULT, ID, NULL_DEFAULT, Column, Columns, Path, columns_of, dotted
+from laminae.schema.identity import default_metadata, without_ids
 from laminae.schema.nesting import container, inner_fields
 from laminae.schema.projection import ColumnProjection, Matcher, projection_between
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 def apply_evolution(schema: pa.Schema, changes: Iterable[SchemaChange]) -> tuple[pa.Schema, ColumnProjection]:
     """The evolved schema, and the projection that carries a batch of the old one into it."""
-    changes = tuple(changes)
+    require("apply_evolution", pa.Schema, schema=schema)
+    changes = tuple(changes) if isinstance(changes, Iterable) else changes
+    require_each("apply_evolution", SchemaChange.__args__, "changes", changes)
     evolved = apply_changes(schema, changes)
     return evolved, projection_between(schema, evolved, _matcher(changes))
 
 
 def _matcher(changes: Sequence[SchemaChange]) -> Matcher:
-    """What the changes say continues what. Without ids, two schemas alone cannot tell a rename from drop and add."""
+    """Matches columns as the changes say. Without ids, two schemas do not distinguish a rename from drop and add."""
     added = {change.path for change in changes if isinstance(change, ColumnAdded)}
     renamed = {change.path: change.new_name for change in changes if isinstance(change, ColumnRenamed)}
     dropped = {change.path for change in changes if isinstance(change, ColumnDropped)}
@@ -72,7 +76,7 @@ def apply_changes(schema: pa.Schema, changes: Iterable[SchemaChange]) -> pa.Sche
 
 @dataclass(slots=True)
 class _Edits:
-    """Changes by the path at which the walk meets them. `waiting` empties as they are used: a rest is an error."""
+    """Changes by the path at which they are applied. `waiting` has the unused ones: any left at the end is an error."""
 
     drops: dict[Path, ColumnDropped] = field(default_factory=dict)
     renames: dict[Path, ColumnRenamed] = field(default_factory=dict)
@@ -120,7 +124,7 @@ class _Edits:
 def _siblings(
     fields: Sequence[pa.Field], nodes: Sequence[Column], old_path: Path, new_path: Path, edits: _Edits
 ) -> list[pa.Field]:
-    kept: list[pa.Field] = []
+    remaining: list[pa.Field] = []
     for arrow, node in zip(fields, nodes, strict=True):
         path = (*old_path, node.name)
         if drop := edits.drops.get(path):
@@ -130,12 +134,12 @@ def _siblings(
         if rename := edits.renames.get(path):
             edits.used(rename)
             name = rename.new_name
-        kept.append(_column(arrow, node, name, path, (*new_path, name), edits))
-    return _arrange(kept, new_path, edits)
+        remaining.append(_column(arrow, node, name, path, (*new_path, name), edits))
+    return _arrange(remaining, new_path, edits)
 
 
 def _column(arrow: pa.Field, node: Column, name: str, old_path: Path, new_path: Path, edits: _Edits) -> pa.Field:
-    """One kept field. `arrow` carries the field's own name, which differs from `name` in lists and maps."""
+    """One field that is not dropped. `arrow` has the field's own name, which differs from `name` in lists and maps."""
     if old_path not in edits.touched and new_path not in edits.touched:
         return arrow
     kind = _type(arrow, node, old_path, new_path, edits)
@@ -145,12 +149,15 @@ def _column(arrow: pa.Field, node: Column, name: str, old_path: Path, new_path: 
         nullable = relaxed.nullable
     if default := edits.defaults.get(new_path):
         edits.used(default)
-        metadata.pop(DEFAULT, None)
-        if default.new_default is not None:
-            metadata[DEFAULT] = default.new_default.encode()
+        metadata = default_metadata(metadata, default.new_default, _initial_default(node, default))
     if node.name == arrow.name:
         return pa.field(name, kind, nullable, metadata or None)
     return pa.field(arrow.name, kind, nullable, metadata or None)
+
+
+def _initial_default(node: Column, change: DefaultChanged) -> str | None:
+    text = change.new_initial_default
+    return node.initial_default if text is None else None if text == NULL_DEFAULT else text
 
 
 def _type(arrow: pa.Field, node: Column, old_path: Path, new_path: Path, edits: _Edits) -> pa.DataType:
@@ -172,7 +179,7 @@ def _type(arrow: pa.Field, node: Column, old_path: Path, new_path: Path, edits: 
 
 
 def _arrange(kept: list[pa.Field], path: Path, edits: _Edits) -> list[pa.Field]:
-    """Kept columns, with adds and moves at the index they name and all others in their old order around them."""
+    """The columns: added and moved ones at the index of their change, all others around them in their old order."""
     adds, moves = edits.adds.get(path, []), edits.moves.get(path, [])
     if not adds and not moves:
         return kept
@@ -199,17 +206,17 @@ def _arrange(kept: list[pa.Field], path: Path, edits: _Edits) -> list[pa.Field]:
 
 def _kept_ids(nodes: Columns, path: Path, edits: _Edits) -> set[int]:
     """Ids of the columns that stay. An added column that claims one of them is another column and must not have it."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for node in nodes:
         here = (*path, node.name)
         if here not in edits.drops:
-            found |= {node.id} if node.id is not None else set()
-            found |= _kept_ids(node.children, here, edits)
-    return found
+            ids |= {node.id} if node.id is not None else set()
+            ids |= _kept_ids(node.children, here, edits)
+    return ids
 
 
 def added_field(change: ColumnAdded, kept_ids: set[int]) -> pa.Field:
-    """The Arrow field of an added column, with whatever else its field carried where the diff saw it."""
+    """The Arrow field of an added column, with all other metadata that its field had in the diffed schema."""
     metadata = dict((change.column_field.metadata if change.column_field is not None else None) or {})
     if change.id is not None:
         metadata[ID] = str(change.id).encode()

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laminae.schema.types import is_variant
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -92,6 +94,55 @@ def struct_like(array: pa.Array, children: Sequence[pa.Array], kind: pa.DataType
         return _choice({}, kind, array)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of `schema` in its types.
+
+    A column that has its type stays: Arrow's cast refuses a NULL whose fields are NOT NULL, as those of a VARIANT are.
+    """
+    columns = [_as_type(table.column(field.name), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == kind else column.cast(kind)
+
+
+def with_whole_variants(table: pa.Table) -> pa.Table:
+    """The table with empty bytes in the fields of each VARIANT that is NULL.
+
+    Spark sends NULL in them, and pyarrow writes no file with a NULL in a NOT NULL field, even where nobody sees it.
+    """
+    columns = [
+        pa.chunked_array([_whole(chunk) for chunk in column.chunks], column.type)
+        if _has_variant(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if not _has_variant(kind):
+        return array
+    if is_variant(kind):
+        return struct_like(array, [child.fill_null(b"") for child in _fields(array)], kind)
+    if pa.types.is_struct(kind):
+        return struct_like(array, [_whole(child) for child in _fields(array)], kind)
+    entries = entries_of(array)
+    return list_like(array, entries, [_whole(child) for child in entries.children], kind)
+
+
+def _fields(array: pa.Array) -> list[pa.Array]:
+    return [array.field(place) for place in range(array.type.num_fields)]
+
+
+def _has_variant(kind: pa.DataType) -> bool:
+    if is_variant(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_variant(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def repeated(scalar: pa.Scalar, rows: int) -> pa.Array:

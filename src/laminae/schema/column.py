@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.errors import InvalidSchema
+from laminae.schema.identifiers import collation_key, quoted
 from laminae.schema.nesting import is_list, list_kind
 
 if TYPE_CHECKING:
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 ID = b"laminae:id"
 DEFAULT = b"laminae:default"
+INITIAL_DEFAULT = b"laminae:initial-default"
+NULL_DEFAULT = "null"
+"""An initial default of NULL in metadata. Without any metadata of its own it is the write default."""
 ALIASES = b"laminae:aliases"
 EXTERNAL_ID = b"PARQUET:field_id"
 
 Path = tuple[str, ...]
 
-# Arrow itself recurses over nested types and has no guard; far below its limit, far above any real schema.
+# Arrow recurses over nested types without a depth check. This limit is far below Arrow's and far above any real schema.
 MAX_DEPTH = 100
 MAX_DIGITS = 18
 
@@ -36,6 +40,9 @@ class Column:
     """One column, struct field, list element, map key or map value. Equality is identity: nodes are interned.
 
     `kind` is the type without its children (`int64`, `struct`, `list`), so two kinds compare as strings.
+
+    `default` is the write default: the value of records that do not have the key. `initial_default` is the value of
+    records of versions before the column. It is fixed when the column is added and never changes (as in Iceberg v3).
     """
 
     field: pa.Field
@@ -46,18 +53,24 @@ class Column:
     id: int | None
     external_id: str | None
     default: str | None
+    initial_default: str | None
     aliases: tuple[str, ...]
     children: tuple[Column, ...]
 
     @property
     def is_nested(self) -> bool:
-        """Whether columns can lie inside; a struct without fields is nested too."""
+        """Whether the type can contain columns; a struct without fields is nested, too."""
         return bool(self.children) or self.kind == "struct"
 
     @property
     def is_required(self) -> bool:
         """Whether a record without this column has no value to give it."""
         return not self.nullable and self.default is None
+
+    @property
+    def is_required_of_older_versions(self) -> bool:
+        """Whether a record of a version before this column has no value to give it."""
+        return not self.nullable and self.initial_default is None
 
 
 Columns = tuple[Column, ...]
@@ -96,10 +109,11 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
     node_id = _int(metadata, ID, (*path, name))
     external = _text(metadata, EXTERNAL_ID, (*path, name))
     default = _text(metadata, DEFAULT, (*path, name))
+    initial = _text(metadata, INITIAL_DEFAULT, (*path, name))
     key = (name, kind, field.nullable, tuple(sorted(metadata.items())), children)
-    found = _interned.get(key)
-    if found is None:
-        found = Column(
+    node = _interned.get(key)
+    if node is None:
+        node = Column(
             field=field,
             name=name,
             type=field.type,
@@ -108,11 +122,12 @@ def column(field: pa.Field, *, name: str | None = None, path: Path = ()) -> Colu
             id=node_id,
             external_id=external,
             default=default,
+            initial_default=default if initial is None else None if initial == NULL_DEFAULT else initial,
             aliases=_aliases(metadata, (*path, name)),
             children=children,
         )
-        _interned[key] = found
-    return found
+        _interned[key] = node
+    return node
 
 
 def dotted(path: Sequence[str]) -> str:
@@ -120,7 +135,7 @@ def dotted(path: Sequence[str]) -> str:
     plain = ".".join(path)
     if "`" not in plain and plain.count(".") == len(path) - 1:
         return plain
-    return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part for part in path)
+    return ".".join(quoted(part) if "." in part or "`" in part else part for part in path)
 
 
 def _structure(kind: pa.DataType, path: Path) -> tuple[str, Columns]:
@@ -140,12 +155,12 @@ def _siblings(fields: Iterable[pa.Field], path: Path) -> Columns:
     for node in columns:
         if not node.name:
             raise InvalidSchema(path=dotted(path) or "the top level", problem="a column has an empty name")
-        other = seen.setdefault(node.name.casefold(), node.name)
+        other = seen.setdefault(collation_key(node.name), node.name)
         if other != node.name:
             raise InvalidSchema(path=dotted((*path, node.name)), problem=f"its name differs from {other} only in case")
     outside = [node.external_id for node in columns if node.external_id is not None]
     if len(set(outside)) != len(outside):
-        twice = next(found for found in outside if outside.count(found) > 1)
+        twice = next(external_id for external_id in outside if outside.count(external_id) > 1)
         where = dotted(path) or "the top level"
         raise InvalidSchema(path=where, problem=f"{EXTERNAL_ID.decode()} {twice} belongs to two columns")
     if len(seen) != len(columns):
@@ -177,9 +192,9 @@ def _int(metadata: Mapping[bytes, bytes], key: bytes, path: Path) -> int | None:
 
 
 def _text(metadata: Mapping[bytes, bytes], key: bytes, path: Path) -> str | None:
-    found = metadata.get(key)
+    value = metadata.get(key)
     try:
-        return None if found is None else found.decode()
+        return None if value is None else value.decode()
     except UnicodeDecodeError:
         raise InvalidSchema(path=dotted(path), problem=f"{key.decode()} is not UTF-8 text") from None
 

@@ -11,7 +11,10 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
 
+import pyarrow as pa
+
 from laminae.errors import InvalidOption
+from laminae.schema.arguments import require, require_each
 from laminae.schema.change import (
     ColumnAdded,
     ColumnDropped,
@@ -30,7 +33,6 @@ from laminae.schema.diff import diff_columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
 
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -130,14 +132,14 @@ ANSWERS: dict[CompatibilityMode, Callable[[RuleRow], Answer]] = {
 _OK, _NO, _CONFIRM = Answer.OK, Answer.NO, Answer.CONFIRM
 
 _COMMON: dict[Rule, RuleRow] = {
-    Rule.ADD_OPTIONAL: RuleRow(_OK, _OK, _OK, _OK, "every record has a value for it", ""),
+    Rule.ADD_OPTIONAL: RuleRow(_OK, _OK, _OK, _OK, "every record has a value for the column", ""),
     Rule.ADD_REQUIRED: RuleRow(
         _NO,
         _OK,
         _NO,
         _CONFIRM,
-        "old records have no value for it",
-        "Give the column a DEFAULT, or leave NOT NULL out.",
+        "old records have no value for the column",
+        "Add a DEFAULT, or omit NOT NULL.",
     ),
     Rule.RENAME: RuleRow(_OK, _OK, _OK, _OK, "the column keeps its id", ""),
     Rule.RENAME_WITHOUT_IDENTITY: RuleRow(
@@ -171,7 +173,7 @@ _COMMON: dict[Rule, RuleRow] = {
         _NO,
         _CONFIRM,
         "old values have no meaning in the new type",
-        "Add a column of the new type under another name, and drop this one when nobody reads it.",
+        "Add a column of the new type under another name, and drop this one when it is no longer read.",
     ),
     Rule.REQUIRE: RuleRow(
         _NO,
@@ -190,11 +192,11 @@ _COMMON: dict[Rule, RuleRow] = {
         "Keep NOT NULL and give the column a DEFAULT, or use a BACKWARD mode.",
     ),
     Rule.DEFAULT: RuleRow(_OK, _OK, _OK, _OK, "stored values do not change", ""),
-    Rule.MOVE: RuleRow(_OK, _OK, _OK, _OK, "columns are matched by identity, not by place", ""),
+    Rule.MOVE: RuleRow(_OK, _OK, _OK, _OK, "columns are matched by identity, not by position", ""),
 }
 
-_READERS_BREAK = "whoever reads the column breaks"
-_KEEP = "Keep the column until nobody reads it, or use a FORWARD mode."
+_READERS_BREAK = "readers of the column would fail"
+_KEEP = "Keep the column until it is no longer read, or use a FORWARD mode."
 
 RULES: dict[RuleSet, dict[Rule, RuleRow]] = {
     RuleSet.SEED: {
@@ -210,7 +212,7 @@ RULES: dict[RuleSet, dict[Rule, RuleRow]] = {
             _NO,
             _NO,
             _CONFIRM,
-            "readers of the old schema have no value to put in its place",
+            "readers of the old schema have no value for the column",
             "Give the column a DEFAULT or make it nullable first, then drop it.",
         ),
     },
@@ -251,7 +253,7 @@ class Compatible(EvolutionVerdict):
 
 @dataclass(frozen=True, slots=True)
 class RequiresConfirmation(EvolutionVerdict):
-    """Allowed once a person says so: the change can lose data."""
+    """Allowed if the user confirms it: the change can lose data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,9 @@ def evaluate_evolution(
     new: pa.Schema, history: Sequence[pa.Schema], mode: str = "BACKWARD", rules: str = "seed"
 ) -> EvolutionVerdict:
     """Judge `new` against `history` (oldest first): against its last version, or every version if transitive."""
+    require("evaluate_evolution", pa.Schema, new=new)
+    require_each("evaluate_evolution", pa.Schema, "history", history)
+    history = tuple(history)
     judged, rule_set = CompatibilityMode.parse(mode), RuleSet.parse(rules)
     proposed = columns_of(new)
     if not history:
@@ -348,9 +353,9 @@ def _judge(
 def _parse(enum: type[_E], text: str, option: str) -> _E:
     if isinstance(text, enum):
         return text
-    found: _E | None = _members(enum).get(text.casefold()) if isinstance(text, str) else None
-    if found is not None:
-        return found
+    member: _E | None = _members(enum).get(text.casefold()) if isinstance(text, str) else None
+    if member is not None:
+        return member
     problem, advice = f"{text!r} is not one of its values", f"Use one of {', '.join(enum)}."
     raise InvalidOption(option=option, owner="the source", problem=problem, advice=advice)
 

@@ -1,4 +1,4 @@
-"""Typed defaults: a literal is checked against its column's type once and kept as JSON text in field metadata.
+"""Typed defaults: a literal is checked against its column's type once and stored as JSON text in field metadata.
 
 Arrow has no slot for a default. JSON has fewer types than SQL, so DECIMAL, DATE, TIMESTAMP and BINARY are strings.
 """
@@ -23,7 +23,7 @@ from laminae.schema.types import sql_type
 if TYPE_CHECKING:
     from laminae.schema.column import Column, Columns, Path
 
-# Values of every type pass through here, hence Any: each converter checks what it was given.
+# Values of every type pass through here, hence Any: each converter checks its value.
 Convert = Callable[[Any, pa.DataType], Any]
 
 PROBLEMS = (TypeError, ValueError, KeyError, OverflowError, InvalidOperation, RecursionError, pa.ArrowException)
@@ -31,7 +31,7 @@ FLOAT_NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def encode_default(value: object, arrow: pa.DataType, path: str) -> str:
-    """`value` as the JSON text kept for a column of this type, or `InvalidDefault`."""
+    """`value` as the JSON text stored for a column of this type, or `InvalidDefault`."""
     try:
         text = json.dumps(_to_json(value, arrow), ensure_ascii=False, separators=(",", ":"))
         _scalar(text, arrow)
@@ -44,13 +44,12 @@ def check_defaults(columns: Columns, path: Path = ()) -> None:
     """Raise `InvalidDefault` for the first default, at or below these columns, that is no value of its column."""
     for node in columns:
         here = (*path, node.name)
-        if node.default is not None:
-            scalar = default_scalar(node.default, node.type, dotted(here))
-            if _has_forbidden_null(scalar.as_py(), node):
+        # An initial default is a value of the type that the column had first, and of every wider one.
+        for default in {node.default, node.initial_default} - {None}:
+            scalar = default_scalar(default, node.type, dotted(here))
+            if default == node.default and _has_forbidden_null(scalar.as_py(), node):
                 kind = sql_type(node.type)
-                raise InvalidDefault(
-                    default=node.default, path=dotted(here), type=kind, problem="NULL where NOT NULL is"
-                )
+                raise InvalidDefault(default=default, path=dotted(here), type=kind, problem="NULL in a NOT NULL column")
         check_defaults(node.children, here)
 
 
@@ -76,9 +75,9 @@ def default_scalar(text: str | None, arrow: pa.DataType, path: str) -> pa.Scalar
 
 @lru_cache(maxsize=4096)
 def _scalar(text: str, arrow: pa.DataType) -> pa.Scalar:
-    given = _from_json(json.loads(text), arrow)
-    scalar = pa.scalar(given, arrow)
-    if isinstance(given, float) and math.isfinite(given) and not math.isfinite(scalar.as_py()):
+    value = _from_json(json.loads(text), arrow)
+    scalar = pa.scalar(value, arrow)
+    if isinstance(value, float) and math.isfinite(value) and not math.isfinite(scalar.as_py()):
         raise ValueError("the number is too large")
     return scalar
 
@@ -147,10 +146,10 @@ def _time_to_json(value: Any, arrow: pa.DataType) -> Any:
 
 def _fields(convert: Convert) -> Convert:
     def struct(value: Any, arrow: pa.DataType) -> Any:
-        given = _dict(value, arrow)
-        if unknown := given.keys() - {field.name for field in arrow}:
+        values = _dict(value, arrow)
+        if unknown := values.keys() - {field.name for field in arrow}:
             raise ValueError(f"no field {', '.join(sorted(unknown))}")
-        return {field.name: convert(given.get(field.name), field.type) for field in arrow}
+        return {field.name: convert(values.get(field.name), field.type) for field in arrow}
 
     return struct
 
@@ -159,8 +158,8 @@ def _entries(convert: Convert) -> Convert:
     """Maps are lists of pairs in JSON, since their keys need not be strings."""
 
     def pairs(value: Any, arrow: pa.DataType) -> Any:
-        given = value.items() if isinstance(value, dict) else _list(value, arrow)
-        return [(convert(key, arrow.key_type), convert(item, arrow.item_type)) for key, item in given]
+        entries = value.items() if isinstance(value, dict) else _list(value, arrow)
+        return [(convert(key, arrow.key_type), convert(item, arrow.item_type)) for key, item in entries]
 
     return pairs
 
@@ -188,7 +187,7 @@ def _is_list(t: pa.DataType) -> bool:
     return bool(pa.types.is_list(t) or pa.types.is_large_list(t))
 
 
-# How each type family goes to JSON and back; the first test that holds decides.
+# How each type family is converted to JSON and back; the first matching test decides.
 FORMS: tuple[tuple[Callable[[pa.DataType], bool], Convert, Convert], ...] = (
     (pa.types.is_boolean, _bool, _bool),
     (pa.types.is_integer, _int, _int),

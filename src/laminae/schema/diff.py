@@ -8,8 +8,11 @@ from bisect import bisect_left
 from functools import lru_cache
 from itertools import compress, pairwise
 from operator import is_not
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import pyarrow as pa
+
+from laminae.schema.arguments import require
 from laminae.schema.change import (
     ColumnAdded,
     ColumnDropped,
@@ -22,26 +25,24 @@ from laminae.schema.change import (
     TypeNarrowed,
     TypeWidened,
 )
-from laminae.schema.column import Column, Columns, Path, columns_of
+from laminae.schema.column import NULL_DEFAULT, Column, Columns, Path, columns_of
 from laminae.schema.widening import TypeRelation, relation
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def diff_schemas(old: pa.Schema, new: pa.Schema) -> tuple[SchemaChange, ...]:
     """The changes that lead from `old` to `new`: `apply_evolution(old, diff_schemas(old, new))` gives `new`."""
+    require("diff_schemas", pa.Schema, old=old, new=new)
     return diff_columns(columns_of(old), columns_of(new))
 
 
-# The same pair is asked about for every batch of a stream; nodes are interned, so finding it again costs 2 us.
+# Every batch of a stream compares the same pair; nodes are interned, so a repeated lookup costs 2 us.
 @lru_cache(maxsize=256)
 def diff_columns(old: Columns, new: Columns) -> tuple[SchemaChange, ...]:
     if old is new:
         return ()
-    found = _Found()
-    found.siblings(old, new, (), ())
-    return found.changes()
+    differences = _Found()
+    differences.siblings(old, new, (), ())
+    return differences.changes()
 
 
 def match_siblings(old: Columns, new: Columns) -> list[int | None]:
@@ -90,19 +91,19 @@ def _by_external_id(node: Column) -> object:
 
 
 def _have_ids(old: Column, new: Column) -> bool:
-    """Whether the two can be told apart by an id of the same kind."""
+    """Whether both have an id of the same kind, which decides whether they are the same column."""
     return (old.id is not None and new.id is not None) or (old.external_id is not None and new.external_id is not None)
 
 
 class _Place(NamedTuple):
-    """Where the siblings that need matching lie among all: behind `offset` others, and before more or not."""
+    """The position of the siblings that need matching: after `offset` others, and followed by more if `is_followed`."""
 
     offset: int
     is_followed: bool
 
 
 class _Found:
-    """Collects changes by kind while the walk goes through both trees side by side."""
+    """Collects changes by kind while both trees are traversed in parallel."""
 
     __slots__ = ("adds", "defaults", "drops", "moves", "nullability", "renames", "types")
 
@@ -116,8 +117,8 @@ class _Found:
         self.moves: list[SchemaChange] = []
 
     def changes(self) -> tuple[SchemaChange, ...]:
-        found = (self.drops, self.renames, self.types, self.nullability, self.defaults, self.adds, self.moves)
-        return tuple([change for group in found for change in group])
+        groups = (self.drops, self.renames, self.types, self.nullability, self.defaults, self.adds, self.moves)
+        return tuple([change for group in groups for change in group])
 
     def siblings(self, old: Columns, new: Columns, old_path: Path, new_path: Path) -> None:
         if old is new:
@@ -159,8 +160,8 @@ class _Found:
                 self._children(old, new, old_path, new_path)
         if old.nullable is not new.nullable:
             self.nullability.append(NullabilityChanged(new_path, new.nullable))
-        if old.default != new.default:
-            self.defaults.append(DefaultChanged(new_path, old.default, new.default))
+        if old.default != new.default or old.initial_default != new.initial_default:
+            self.defaults.append(DefaultChanged(new_path, old.default, new.default, _other_initial(old, new)))
 
     def _children(self, old: Column, new: Column, old_path: Path, new_path: Path) -> None:
         if old.kind == "struct":
@@ -179,10 +180,10 @@ class _Found:
         new_path: Path,
         place: _Place,
     ) -> None:
-        kept = {i for i in matches if i is not None}
-        if len(kept) == len(old) == len(new):
+        matched = {i for i in matches if i is not None}
+        if len(matched) == len(old) == len(new):
             return
-        dropped = [i for i in range(len(old)) if i not in kept]
+        dropped = [i for i in range(len(old)) if i not in matched]
         added = [j for j, i in enumerate(matches) if i is None]
         renamed = _possible_renames(old, new, matches, dropped, added)
         back = {j: i for i, j in renamed.items()}
@@ -205,6 +206,12 @@ class _Found:
             return
         staying = _longest_increasing([i for _, i in order])
         self.moves.extend(ColumnMoved((*new_path, new[j].name), offset + j) for j, i in order if i not in staying)
+
+
+def _other_initial(old: Column, new: Column) -> str | None:
+    if old.initial_default == new.initial_default:
+        return None
+    return NULL_DEFAULT if new.initial_default is None else new.initial_default
 
 
 def _added(node: Column, parent: Path, position: int | None = None, perhaps: str | None = None) -> ColumnAdded:
@@ -232,7 +239,7 @@ def _is_continued_in_place(old: Column, new: Column) -> bool:
 def _possible_renames(
     old: Columns, new: Columns, matches: list[int | None], dropped: list[int], added: list[int]
 ) -> dict[int, int]:
-    """Dropped -> added columns of one type behind the same kept neighbour, where no id could tell them apart."""
+    """Dropped -> added columns of the same type after the same matched neighbour, where no id distinguishes them."""
     if not dropped or not added:
         return {}
     neighbour_of_new: dict[int, int | None] = {}
@@ -240,12 +247,12 @@ def _possible_renames(
     for j, i in enumerate(matches):
         neighbour_of_new[j] = last
         last = last if i is None else i
-    kept = {i for i in matches if i is not None}
+    matched = {i for i in matches if i is not None}
     result: dict[int, int] = {}
     waiting = list(added)
     last = None
     for i, node in enumerate(old):
-        if i in kept:
+        if i in matched:
             last = i
             continue
         for j in waiting:
@@ -264,9 +271,9 @@ def _longest_increasing(values: list[int]) -> set[int]:
         at = bisect_left(tails, value)
         before[value] = tails[at - 1] if at else None
         tails[at : at + 1] = [value]
-    kept: set[int] = set()
+    subsequence: set[int] = set()
     value_or_none: int | None = tails[-1] if tails else None
     while value_or_none is not None:
-        kept.add(value_or_none)
+        subsequence.add(value_or_none)
         value_or_none = before[value_or_none]
-    return kept
+    return subsequence

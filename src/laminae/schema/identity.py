@@ -1,25 +1,32 @@
-"""Column ids: numbers given once per source and never again, kept in field metadata.
+"""Column ids: numbers that a source assigns once and never reuses, stored in field metadata.
 
 Struct fields, list elements and map values have them too; a map's key is the map's own identity and has none.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from laminae.schema.column import DEFAULT, EXTERNAL_ID, ID, columns_of
+from laminae.schema.column import DEFAULT, EXTERNAL_ID, ID, INITIAL_DEFAULT, NULL_DEFAULT, column, columns_of
 from laminae.schema.nesting import container, is_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from laminae.schema.column import Columns
 
+IDS = b"laminae:view-columns"
+"""In the metadata of a segment's schema: the names of its columns, each with the id that its relation knows it by.
+
+The columns of a view are known by the name that its text gave them, or by the id of the source's column that a `*` has
+gained since: that tells a renamed column from one that was dropped and one that was added."""
+
 
 def assign_ids(schema: pa.Schema, next_id: int) -> tuple[pa.Schema, int]:
-    """Give every column without an id the next free one. Returns the schema and the id after the last given."""
+    """Give every column without an id the next free one. Returns the schema and the next free id."""
     counter = next_id
 
     def numbered(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
@@ -38,7 +45,7 @@ def highest_id(schema: pa.Schema) -> int:
 
 
 def with_outside_ids(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """The schema with the external ids that `found` has for its columns; one that a column has already stays."""
+    """The schema with the external ids that `found` has for its columns; existing external ids stay."""
     outside = dict(_outside_ids(columns_of(found)))
 
     def named(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
@@ -49,7 +56,7 @@ def with_outside_ids(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
 
 
 def without_ids(field: pa.Field, only: Container[int] | None = None) -> pa.Field:
-    """The field with no id (or none of `only`) here or below, so that old values cannot be taken for its own."""
+    """The field with no id (or none of `only`) here or below, so that old values are not read as its own."""
 
     def forget(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
         if ID in metadata and (only is None or int(metadata[ID]) in only):
@@ -60,9 +67,40 @@ def without_ids(field: pa.Field, only: Container[int] | None = None) -> pa.Field
 
 
 def with_default(field: pa.Field, default: str | None) -> pa.Field:
-    metadata = {k: v for k, v in (field.metadata or {}).items() if k != DEFAULT}
+    """The field of a new column: its initial default is this one, too."""
+    return _with_metadata(field, default_metadata(field.metadata or {}, default, default))
+
+
+def with_write_default(field: pa.Field, default: str | None) -> pa.Field:
+    """A column with another default for records from now on. What older records have in it stays."""
+    node = column(field)
+    return _with_metadata(field, default_metadata(field.metadata or {}, default, node.initial_default))
+
+
+def with_initial_defaults(schema: pa.Schema) -> pa.Schema:
+    """The schema with the initial default of each column as its write default."""
+
+    def initial(metadata: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        text = metadata.get(INITIAL_DEFAULT, metadata.get(DEFAULT))
+        default = None if text is None or text == NULL_DEFAULT.encode() else text.decode()
+        return default_metadata(metadata, default, default)
+
+    return rewrite(schema, initial)
+
+
+def default_metadata(
+    metadata: Mapping[bytes, bytes], default: str | None, initial_default: str | None
+) -> dict[bytes, bytes]:
+    """Metadata with both defaults in canonical form: the initial default is written only if it differs."""
+    entries = {name: value for name, value in metadata.items() if name not in (DEFAULT, INITIAL_DEFAULT)}
     if default is not None:
-        metadata[DEFAULT] = default.encode()
+        entries[DEFAULT] = default.encode()
+    if initial_default != default:
+        entries[INITIAL_DEFAULT] = (NULL_DEFAULT if initial_default is None else initial_default).encode()
+    return entries
+
+
+def _with_metadata(field: pa.Field, metadata: dict[bytes, bytes]) -> pa.Field:
     return field.with_metadata(metadata) if metadata else field.remove_metadata()
 
 
@@ -101,3 +139,18 @@ def _outside_ids(columns: Columns) -> Iterator[tuple[bytes, bytes]]:
 
 def _highest(columns: Columns) -> int:
     return max((max(node.id or 0, _highest(node.children)) for node in columns), default=0)
+
+
+def with_column_ids(schema: pa.Schema, ids: Mapping[str, str]) -> pa.Schema:
+    """The schema with the identity of its columns, which is by name."""
+    return schema.with_metadata({**(schema.metadata or {}), IDS: json.dumps(dict(ids)).encode()})
+
+
+def column_ids(schema: pa.Schema) -> dict[str, str]:
+    """The identity of each column by its name; a column that has none is left out."""
+    known = (schema.metadata or {}).get(IDS)
+    if known is not None:
+        names = set(schema.names)
+        return {str(name): str(identity) for name, identity in json.loads(known).items() if name in names}
+    fields = ((field.name, (field.metadata or {}).get(ID)) for field in schema)
+    return {name: str(identity, "ascii") for name, identity in fields if identity is not None}

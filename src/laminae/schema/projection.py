@@ -1,4 +1,4 @@
-"""Carry rows of any schema version straight to another one: a tree of steps, and its Arrow executor.
+"""Projects rows of any schema version directly to any other: a tree of steps, and its Arrow executor.
 
 The steps are values, so that Spark compiles the same ones. Nullability is checked here: pyarrow does not.
 """
@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from laminae.errors import SchemaMismatch
+from laminae.schema.arguments import require
 from laminae.schema.arrays import entries_of, is_same, list_like, null_count, repeated, struct_like
 from laminae.schema.column import Column, Columns, Path, columns_of, dotted
 from laminae.schema.defaults import default_scalar
 from laminae.schema.diff import match_siblings
+from laminae.schema.types import is_variant
 from laminae.schema.widening import MAP_LAYOUTS, TypeRelation, relation
 
 if TYPE_CHECKING:
@@ -25,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A column that the old version does not have: its default, or NULL."""
+    """A column that the old schema does not have: `default`, or NULL."""
 
     target: Column
     path: Path
+    default: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +90,11 @@ class ColumnProjection:
 
     def project_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the new schema, or `SchemaMismatch` naming the path that does not fit."""
+        require("project_batch", pa.RecordBatch, batch=batch)
         if not _has_columns(batch.schema, self.old_schema):
             raise SchemaMismatch(path="the batch", problem=_difference(batch.schema, self.old_schema))
-        given, rows = batch.columns, batch.num_rows
-        columns = [_run(step, given, rows, 0) for step in self.steps]
+        arrays, rows = batch.columns, batch.num_rows
+        columns = [_run(step, arrays, rows, 0) for step in self.steps]
         if not columns:
             # Only a struct array can carry a row count without columns.
             return pa.RecordBatch.from_struct_array(repeated(pa.scalar({}, pa.struct([])), batch.num_rows))
@@ -100,9 +105,18 @@ Matcher = Callable[[Columns, Columns, Path, Path], list[int | None]]
 """For each new sibling the index of the old one it continues; the paths are those of their parents, old and new."""
 
 
-def projection_between(old: pa.Schema, new: pa.Schema, matcher: Matcher | None = None) -> ColumnProjection:
-    """The projection from any version straight to any other; columns are matched as the diff matches them."""
-    build = _Builder(matcher or _as_the_diff_does)
+class FillWith(Enum):
+    """Which default a column gets that the old schema does not have."""
+
+    INITIAL = "the old schema is an older version: its records are older than the column"
+    WRITE = "the old schema is that of the records of the new version, which leave the column out"
+
+
+def projection_between(
+    old: pa.Schema, new: pa.Schema, matcher: Matcher | None = None, fill: FillWith = FillWith.INITIAL
+) -> ColumnProjection:
+    """The projection from any version directly to any other; columns are matched as the diff matches them."""
+    build = _Builder(matcher or _as_the_diff_does, fill)
     return ColumnProjection(old, new, build.siblings(columns_of(old), columns_of(new), (), ()))
 
 
@@ -113,13 +127,17 @@ def _as_the_diff_does(old: Columns, new: Columns, old_path: Path, new_path: Path
 @dataclass(frozen=True, slots=True)
 class _Builder:
     matcher: Matcher
+    fill_with: FillWith
+
+    def fill(self, node: Column, path: Path) -> Fill:
+        return Fill(node, path, node.default if self.fill_with is FillWith.WRITE else node.initial_default)
 
     def siblings(self, old: Columns, new: Columns, old_path: Path, path: Path) -> tuple[Step, ...]:
         steps: list[Step] = []
         for node, source in zip(new, self.matcher(old, new, old_path, path), strict=True):
             here = (*path, node.name)
             if source is None:
-                steps.append(Fill(node, here))
+                steps.append(self.fill(node, here))
             else:
                 steps.append(self.step(old[source], node, source, (*old_path, old[source].name), here))
         return tuple(steps)
@@ -127,13 +145,16 @@ class _Builder:
     def step(self, old: Column, new: Column, source: int, old_path: Path, path: Path) -> Step:
         match relation(old, new):
             case TypeRelation.UNRELATED:
-                return Fill(new, path)
+                return self.fill(new, path)
             case TypeRelation.WIDER | TypeRelation.NARROWER:
                 return Cast(new, path, source)
             case TypeRelation.PHYSICAL if not new.is_nested:
                 return Cast(new, path, source)
             case TypeRelation.SAME if not new.is_nested:
                 return Keep(new, path, source)
+        if is_variant(old.type) and is_variant(new.type):
+            # One value: the two fields of its Arrow form are no columns, and Spark has none to take out.
+            return Keep(new, path, source)
         if new.kind == "struct":
             children = self.siblings(old.children, new.children, old_path, path)
         else:
@@ -152,13 +173,15 @@ def _is_untouched(step: Step, place: int, old: Column) -> bool:
 
 
 def _is_checked(node: Column) -> bool:
-    """Whether some value at or below this column must not be NULL. Map keys never are, Arrow sees to that."""
+    """Whether some value at or below this column must not be NULL. Arrow ensures it for map keys."""
+    if is_variant(node.type):
+        return not node.nullable
     below = node.children[1:] if node.kind in MAP_LAYOUTS else node.children
     return not node.nullable or any(_is_checked(child) for child in below)
 
 
 def _run(step: Step, siblings: Sequence[pa.Array], rows: int, hidden: int) -> pa.Array:
-    """`hidden` rows are NULL because a parent is: they do not count against NOT NULL."""
+    """`hidden` rows are NULL because a parent is: they do not violate NOT NULL."""
     match step:
         case Fill():
             result = _fill(step, rows, hidden)
@@ -176,12 +199,12 @@ def _run(step: Step, siblings: Sequence[pa.Array], rows: int, hidden: int) -> pa
 
 def _fill(step: Fill, rows: int, hidden: int) -> pa.Array:
     node = step.target
-    if node.is_required and rows > hidden:
+    if not node.nullable and step.default is None and rows > hidden:
         problem = "the column is NOT NULL, has no default, and the older version does not have it"
         raise SchemaMismatch(path=dotted(step.path), problem=problem)
-    if node.default is None:
+    if step.default is None:
         return pa.nulls(rows, node.type)
-    return repeated(default_scalar(node.default, node.type, dotted(step.path)), rows)
+    return repeated(default_scalar(step.default, node.type, dotted(step.path)), rows)
 
 
 def _cast(array: pa.Array, step: Cast) -> pa.Array:
@@ -192,8 +215,8 @@ def _cast(array: pa.Array, step: Cast) -> pa.Array:
     except pa.ArrowException as problem:
         raise SchemaMismatch(path=dotted(step.path), problem=str(problem)) from None
     if pa.types.is_floating(array.type) and pa.types.is_floating(step.target.type) and not is_same(array, result):
-        told = f"a value cannot be held exactly by {step.target.type}"
-        raise SchemaMismatch(path=dotted(step.path), problem=told)
+        reason = f"a value cannot be held exactly by {step.target.type}"
+        raise SchemaMismatch(path=dotted(step.path), problem=reason)
     return result
 
 
@@ -214,8 +237,8 @@ def _has_columns(given: pa.Schema, expected: pa.Schema) -> bool:
 def _difference(given: pa.Schema, expected: pa.Schema) -> str:
     for i, field in enumerate(expected):
         if i >= len(given) or given.field(i).name != field.name:
-            found = given.field(i).name if i < len(given) else "nothing"
-            return f"column {i} is {found}, this projection starts from {field.name}"
+            name = given.field(i).name if i < len(given) else "nothing"
+            return f"column {i} is {name}, this projection starts from {field.name}"
         if given.field(i).type != field.type:
             return f"column {field.name} is {given.field(i).type}, this projection starts from {field.type}"
     return f"it has {len(given)} columns, this projection starts from {len(expected)}"

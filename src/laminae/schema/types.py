@@ -1,6 +1,6 @@
 """The table of Spark SQL types and the Arrow types that stand for them, in both directions.
 
-Arrow types come from here by SQL name, and print back as SQL; the text grammar around them is `laminae.ddl`.
+Arrow types come from here by SQL name, and print back as SQL; the text grammar around them is `laminae.sql`.
 Nothing here reads a schema, compares types or knows about column ids.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.errors import InvalidSchema
+from laminae.schema.identifiers import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +173,7 @@ def quote_identifier(name: str) -> str:
     """The name as SQL reads it back: bare if it is a plain word that is not reserved, else in backticks."""
     if _PLAIN_IDENTIFIER.fullmatch(name) and name.upper() not in RESERVED:
         return name
-    return f"`{name.replace('`', '``')}`"
+    return quoted(name)
 
 
 def quote_string(value: str) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 import pyarrow as pa
 
 from laminae.errors import InvalidOption
+from laminae.schema.arguments import require
 from laminae.schema.column import Column, column
 
 Parametric = Callable[[pa.DataType, pa.DataType], bool]
@@ -163,7 +164,8 @@ def _leaf_relation(old: pa.DataType, new: pa.DataType) -> TypeRelation:
 
 def is_safe_widening(from_type: pa.DataType, to_type: pa.DataType, system: str = "arrow") -> bool:
     """Whether every value of `from_type` is a value of `to_type` in that system, nested types included."""
-    table = WIDENINGS.get(system)
+    require("is_safe_widening", pa.DataType, from_type=from_type, to_type=to_type)
+    table = WIDENINGS.get(system) if isinstance(system, str) else None
     if table is None:
         advice = f"Use one of {', '.join(WIDENINGS)}."
         raise InvalidOption(option="system", owner="is_safe_widening", problem=f"no system {system!r}", advice=advice)

@@ -1,1 +1,1 @@
-"""Everything that runs on Spark: the only package that imports pyspark."""
+"""Everything that runs on Spark: the only package that imports pyspark. No module lies beside its packages."""

@@ -1,6 +1,6 @@
 """Arrow schemas as the types of state rows: the Spark type that `laminae` uses for each, by name.
 
-The same choices as `laminae.spark.types`, which a test holds to these; nothing here imports Spark.
+The mapping is the same as in `laminae.spark.catalyst.types`, which a test verifies. Nothing here imports Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from laminae.state.types import Array, Field, Leaf, Map, Struct, Type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The first test that holds decides.
+# The first matching predicate determines the type.
 LEAVES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_int8, "byte"),
@@ -49,7 +49,7 @@ def struct_of(schema: pa.Schema) -> Struct:
 
 
 def type_of(arrow: pa.DataType) -> Type:
-    """The type of a state row that holds every value of an Arrow type; `InvalidSchema` when there is none."""
+    """The type of a state row that can store every value of an Arrow type. Raises `InvalidSchema` if there is none."""
     if arrow == VARIANT and b"variant" in (arrow.field(1).metadata or {}):
         return Leaf("variant")
     if pa.types.is_struct(arrow):
@@ -62,10 +62,10 @@ def type_of(arrow: pa.DataType) -> Type:
         return type_of(arrow.value_type)
     if pa.types.is_decimal(arrow) and arrow.precision <= MAX_PRECISION and arrow.scale >= 0:
         return Leaf(f"decimal({arrow.precision},{arrow.scale})")
-    found = next((name for test, name in LEAVES if test(arrow)), None)
-    if found is None:
+    leaf_name = next((name for test, name in LEAVES if test(arrow)), None)
+    if leaf_name is None:
         raise InvalidSchema(path=str(arrow), problem="there is no Spark type that holds it")
-    return Leaf(found)
+    return Leaf(leaf_name)
 
 
 def _field(field: pa.Field) -> Field:

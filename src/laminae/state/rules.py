@@ -41,42 +41,42 @@ class RuleRow:
 RULES: dict[Rule, RuleRow] = {
     Rule.FIELD_REMOVED: RuleRow(
         "{old} is in the state and not in the new schema",
-        "Keep the field in the input schema; leave it out in a select behind the stateful operator.",
+        "Keep the field in the input schema; drop it in a select after the stateful operator.",
     ),
     Rule.FIELD_RENAMED: RuleRow(
-        "{old} is gone and {new} of the same type has come: a rename cannot be told from a removal",
-        "Keep the old name in the input schema; rename it in a select behind the stateful operator.",
+        "{old} is missing and {new} of the same type is new: a rename cannot be distinguished from a removal",
+        "Keep the old name in the input schema; rename it in a select after the stateful operator.",
     ),
     Rule.TYPE_CHANGED: RuleRow(
         "the type changes from {old} to {new}",
         "Keep the old type, or add a nullable field of the new type beside it.",
     ),
     Rule.REQUIRED_ADDED: RuleRow(
-        "{new} is new and NOT NULL, and rows that are there have no value for it",
+        "{new} is new and NOT NULL, and existing rows have no value for it",
         "Make the new field nullable.",
     ),
     Rule.BECAME_REQUIRED: RuleRow(
-        "it was nullable and becomes NOT NULL, and rows that are there may hold NULL",
-        "Leave it nullable; filter NULL behind the stateful operator.",
+        "it was nullable and becomes NOT NULL, and existing rows may hold NULL",
+        "Leave it nullable; filter NULL after the stateful operator.",
     ),
     Rule.MAP_KEY_CHANGED: RuleRow(
         "the key of a map changes from {old} to {new}: keys are found by their bytes",
         "Keep the type of the key as it is; put new fields into the value.",
     ),
     Rule.NAMES_REPEATED: RuleRow(
-        "the name {old} comes more than once, so fields cannot be matched by name",
+        "the name {old} occurs more than once, so fields cannot be matched by name",
         "Give each field a name of its own, or leave the fields of this struct as they are.",
     ),
     Rule.POSITIONS_CHANGED: RuleRow(
         "the state has no names, so fields are matched by position, and {old} becomes {new}",
-        "Leave the fields in their places and append nullable ones at the end.",
+        "Keep the positions of the fields and append nullable fields at the end.",
     ),
     Rule.OPERATORS_CHANGED: RuleRow(
         "the stateful operators were {old} and are {new}",
         "Keep the stateful operators of the query and their order; give another query a checkpoint of its own.",
     ),
     Rule.PARTITIONS_CHANGED: RuleRow(
-        "the state has {old} partitions, the query asks for {new}",
+        "the state has {old} partitions, the query has {new}",
         "Leave spark.sql.shuffle.partitions as it was: the number is fixed when a checkpoint is made.",
     ),
     Rule.VARIABLE_REMOVED: RuleRow(
@@ -98,14 +98,14 @@ RULES: dict[Rule, RuleRow] = {
         "are allowed and start empty.",
     ),
     Rule.AGGREGATES_UNKNOWN: RuleRow(
-        "{new} have buffers of the same shape, and a checkpoint does not say which is whose: one that has moved "
-        "would go on with the sum of another",
-        "Give the query as it ran: --from-query old_app.py:build (from_build=...); or say that the aggregates and "
+        "{new} have buffers of the same shape, which a checkpoint does not identify: a reordered aggregate "
+        "would continue with the value of another",
+        "Pass the original query: --from-query old_app.py:build (from_build=...); or assert that the aggregates and "
         "their order have not changed: --same-aggregates (same_aggregates=True).",
     ),
     Rule.BUFFER_OPAQUE: RuleRow(
-        "the buffer of {new} is opaque bytes, and a checkpoint does not say of which element type",
-        "Give the query as it ran: --from-query old_app.py:build (from_build=...); or say that the aggregates and "
+        "the buffer of {new} is opaque bytes, whose element type is not in the checkpoint",
+        "Pass the original query: --from-query old_app.py:build (from_build=...); or assert that the aggregates and "
         "what they collect have not changed: --same-aggregates (same_aggregates=True).",
     ),
     Rule.FORMAT_REFUSED: RuleRow(

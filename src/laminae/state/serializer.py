@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+import pyarrow as pa
+
 from laminae.errors import InvalidSchema, InvalidSnapshot, StateRefused
+from laminae.schema.arguments import require
 from laminae.state.arrow_types import struct_of
 from laminae.state.codec.decode import row_decoder
 from laminae.state.codec.encode import row_encoder
@@ -23,7 +26,6 @@ from laminae.state.types import Struct, duplicates, parse_type, to_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
 
 MAGIC = b"LSNP"
 POSITIONS_VERSION = 1
@@ -34,6 +36,7 @@ class RowSerializer:
     """Writes rows of a schema as bytes and reads them back. Names can be left out, as in snapshots of old."""
 
     def __init__(self, schema: pa.Schema | Struct, *, with_names: bool = True) -> None:
+        require("RowSerializer", (pa.Schema, Struct), schema=schema)
         self.struct = schema if isinstance(schema, Struct) else struct_of(schema)
         self.with_names = with_names
         if with_names and (repeated := duplicates(self.struct.names)):
@@ -105,6 +108,7 @@ class RowSerializerSnapshot:
 
     def resolve_schema_compatibility(self, new: RowSerializer) -> Compatibility:
         """Whether rows written under this snapshot can be read by the new serializer, and what must happen first."""
+        require("resolve_schema_compatibility", RowSerializer, new=new)
         return resolve(self.struct, new.struct, by_name=self.with_names and new.with_names)
 
     def create_field_mapping(self, new: RowSerializer) -> tuple[int, ...]:

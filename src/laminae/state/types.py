@@ -85,24 +85,24 @@ Type: TypeAlias = Leaf | Struct | Array | Map | UserDefined
 
 
 def struct(*fields: tuple[str, Type] | Field) -> Struct:
-    """A struct of nullable fields by name and type, or of fields as they are."""
+    """A struct of nullable fields, given as (name, type), or of complete fields."""
     return Struct(tuple(field if isinstance(field, Field) else Field(*field) for field in fields))
 
 
 def parse_schema(text: str) -> Struct:
-    """The struct that a schema file of Spark's describes."""
+    """The struct that one of Spark's schema files describes."""
     try:
         read = json.loads(text)
     except ValueError as problem:
         raise InvalidSchema(path="schema", problem=f"it is not JSON: {problem}") from None
-    found = parse_type(read)
-    if not isinstance(found, Struct):
-        raise InvalidSchema(path="schema", problem=f"a row is a struct, this is {found}")
-    return found
+    parsed = parse_type(read)
+    if not isinstance(parsed, Struct):
+        raise InvalidSchema(path="schema", problem=f"a row is a struct, this is {parsed}")
+    return parsed
 
 
 def parse_type(read: Json, path: str = "schema", collation: str | None = None) -> Type:
-    """A type in Spark's JSON form; `InvalidSchema` names the place of what is unknown."""
+    """Parse a type in Spark's JSON form. Raises `InvalidSchema` with the path of an unknown part."""
     match read:
         case str(name) if is_leaf_name(name):
             return Leaf(name, collation)
@@ -119,25 +119,25 @@ def parse_type(read: Json, path: str = "schema", collation: str | None = None) -
             "class": str(name),
         }:
             return UserDefined(name, parse_type(sql, path, collation))
-    raise InvalidSchema(path=path, problem=f"{read!r} is no type that is known here")
+    raise InvalidSchema(path=path, problem=f"{read!r} is not a supported type")
 
 
 def _field(read: Json, path: str) -> Field:
     match read:
         case {"name": str(name), "type": inner, "nullable": bool(nullable), **rest}:
             return Field(name, parse_type(inner, f"{path}.{name}", _collation(rest.get("metadata"))), nullable)
-    raise InvalidSchema(path=path, problem=f"{read!r} is no field")
+    raise InvalidSchema(path=path, problem=f"{read!r} is not a field")
 
 
 def _collation(metadata: object) -> str | None:
-    """Spark writes collations beside the type. Which part of a nested type one is for does not matter here."""
-    if not isinstance(metadata, dict) or not isinstance(found := metadata.get(COLLATIONS), dict):
+    """Spark writes collations to the field's metadata. Which part of a nested type has one does not matter here."""
+    if not isinstance(metadata, dict) or not isinstance(collations := metadata.get(COLLATIONS), dict):
         return None
-    return ", ".join(f"{where}={name}" for where, name in sorted(found.items()))
+    return ", ".join(f"{where}={name}" for where, name in sorted(collations.items()))
 
 
 def to_json(kind: Type) -> Json:
-    """The type in Spark's JSON form, the way back from `parse_type`."""
+    """The type in Spark's JSON form: the inverse of `parse_type`."""
     match kind:
         case Leaf():
             return kind.name
@@ -164,7 +164,7 @@ def _collated(part: str) -> tuple[str, str, str]:
 
 
 def duplicates(names: Iterable[str]) -> tuple[str, ...]:
-    """Names that come more than once, in the order of their second coming."""
+    """Names that occur more than once, in the order of their first occurrence."""
     seen: dict[str, int] = {}
     for name in names:
         seen[name] = seen.get(name, 0) + 1
@@ -172,5 +172,5 @@ def duplicates(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def physical(kind: Type) -> Type:
-    """What the bytes are made of: a user-defined type is its SQL type."""
+    """The type that determines the bytes: a user-defined type is stored as its SQL type."""
     return physical(kind.sql) if isinstance(kind, UserDefined) else kind

@@ -1,4 +1,4 @@
-"""Opened things that never change, kept per process under a bound of bytes: the least recently used goes first."""
+"""A process-wide LRU cache of immutable values, bounded by bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BoundedCache(Generic[T]):
-    """What is larger than the whole bound is handed out and not kept."""
+    """A value larger than the limit is returned but not cached."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -23,10 +23,10 @@ class BoundedCache(Generic[T]):
 
     def get(self, key: str, size: int, load: Callable[[], T]) -> T:
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            cached = self._kept.get(key)
+            if cached is not None:
                 self._kept.move_to_end(key)
-                return found[1]
+                return cached[1]
         loaded = load()
         self.put(key, size, loaded)
         return loaded

@@ -1,4 +1,4 @@
-"""Rows of a trace into one sorted run: what REPLACE and SUM do with the rows of one identity, and nothing else."""
+"""Merge rows of a trace into one sorted run: how REPLACE and SUM combine the rows of one identity."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import pyarrow as pa
 
 from laminae.trace.cluster import Clusters, clusters
 from laminae.trace.spec import HASH, WEIGHT, Discipline, TraceSpec
-from laminae.trace.values import gathered, integers
+from laminae.zset.comparison import gathered, integers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.zset.wide import Int64s
+    from laminae.zset.wide_integers import Int64s
 
 
 def rows_of(spec: TraceSpec, table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of `spec`, by name, in the types that runs keep."""
+    """The columns of `spec`, by name, in the types that runs store."""
     columns = [gathered(table.column(field.name), field.type) for field in spec.schema]
     return pa.RecordBatch.from_arrays(columns, schema=spec.schema)
 
 
 def combined(spec: TraceSpec, batches: Sequence[pa.RecordBatch], *, is_oldest: bool) -> pa.RecordBatch:
-    """One run out of rows given oldest first. Tombstones stay while an older run may hold what they delete."""
+    """Merge batches, given oldest first, into one run. Tombstones stay while an older run may hold what they delete."""
     whole = joined(spec.schema, batches)
-    found = clusters(
+    by_identity = clusters(
         integers(whole.column(HASH)),
         [whole.column(name) for name in spec.keys],
         [whole.column(name) for name in spec.values],
     )
     match spec.discipline:
         case Discipline.REPLACE:
-            rows = found.lasts
+            rows = by_identity.lasts
             if is_oldest and not spec.keeps_tombstones:
                 rows = rows[integers(whole.column(WEIGHT))[rows] != 0]
             return taken(whole, rows)
         case Discipline.SUM:
-            return _added(spec, whole, found)
+            return _added(spec, whole, by_identity)
 
 
 def joined(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
-"""Read rows of an older run under a newer spec: nullable columns added, reordered, renamed by id, widened, left out.
+"""Read rows of an older run under a newer spec: nullable columns added, reordered, renamed by id, widened or dropped.
 
-The rules are those of FLIP-527 (SPEC section 6). Only rows that are asked for are projected; no file is rewritten.
+The rules are those of FLIP-527 (SPEC section 6). Only the requested rows are projected; no file is rewritten.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _READABLE = (TypeRelation.SAME, TypeRelation.PHYSICAL, TypeRelation.WIDER)
 
 
 def projection_onto(spec: TraceSpec, stored: pa.Schema, file: str) -> ColumnProjection | None:
-    """From the columns of a run to those of `spec`; None when they are the same. Raises `StateIncompatible`."""
+    """The projection from the columns of a run to those of `spec`; None if equal. Raises `StateIncompatible`."""
     if columns_of(stored) == columns_of(spec.schema):
         return None
     projection = projection_between(stored, spec.schema)
     for step in projection.steps:
         if isinstance(step, Fill) and step.target.name in spec.identity and step.target.name not in spec.late:
-            _refuse(file, step, "the column tells rows apart and the run does not have it")
+            _refuse(file, step, "the column is part of the key and the run does not have it")
     _check(projection.steps, columns_of(stored), file)
     is_same = stored.names == spec.schema.names and all(
         isinstance(step, Keep) and step.source == place for place, step in enumerate(projection.steps)
@@ -43,7 +43,7 @@ def _check(steps: tuple[Step, ...], old: Columns, file: str) -> None:
         match step:
             case Fill() if source is not None:
                 _refuse(file, step, f"{old[source].type} cannot become {step.target.type}")
-            case Fill() if step.target.is_required:
+            case Fill() if step.target.is_required_of_older_versions:
                 _refuse(file, step, "the column is NOT NULL, has no default, and the run does not have it")
             case Keep() | Cast() | Nest() if old[step.source].nullable and not step.target.nullable:
                 _refuse(file, step, "the column may be NULL in the run and is NOT NULL now")

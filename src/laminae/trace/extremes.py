@@ -1,6 +1,6 @@
-"""The smallest and largest values of keys in a SUM trace, without reading a group whole.
+"""The smallest and largest values of keys in a SUM trace, without reading whole groups.
 
-Runs are sorted by value within a hash, so a few rows from one end of each run nearly always hold the answer.
+Runs are sorted by value within a hash, so a few rows from one end of each run nearly always contain the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from laminae.trace.lookup import expanded, span_of
-from laminae.trace.values import all_same, rank_of
+from laminae.zset.comparison import all_same, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from laminae.trace.lookup import Wanted
     from laminae.trace.run import Run
     from laminae.trace.spec import TraceSpec
-    from laminae.zset.wide import Bools, Int64s
+    from laminae.zset.wide_integers import Bools, Int64s
 
 FIRST_LOOK, GROWTH = 16, 16
-"""Rows from each run in the first attempt; groups without an answer are asked again with so many times more."""
+"""Rows read from each run in the first attempt, and the factor by which it grows for groups without a certain result.
+"""
 
 
 def extremes(spec: TraceSpec, runs: Sequence[Run], wanted: Wanted, *, largest: bool) -> pa.Array:
-    """For each key the least (or largest) value whose weight is positive, NULL when there is none."""
+    """For each key the smallest (or largest) value with a positive weight, NULL if there is none."""
     result = pa.nulls(len(wanted), spec.schema.field(spec.values[0]).type)
     left, look = np.arange(len(wanted)), FIRST_LOOK
     while len(left):
@@ -41,7 +42,7 @@ def extremes(spec: TraceSpec, runs: Sequence[Run], wanted: Wanted, *, largest: b
 def _attempt(
     spec: TraceSpec, runs: Sequence[Run], wanted: Wanted, look: int, *, largest: bool
 ) -> tuple[pa.Array, Bools]:
-    """Answers from the outermost rows of each run, and which of them cannot be changed by rows further in."""
+    """Results from the outermost rows of each run, and which of them are certain, whatever rows lie further inside."""
     asked: list[Int64s] = [np.zeros(0, dtype=np.int64)]
     is_bound: list[Bools] = [np.zeros(0, dtype=np.bool_)]
     weight: list[Int64s] = [np.zeros(0, dtype=np.int64)]
@@ -70,7 +71,7 @@ def _attempt(
 def _answers(
     count: int, asked: Int64s, values: pa.Array, order: Int64s, weight: Int64s, is_bound: Bools
 ) -> tuple[pa.Array, Bools]:
-    """What lies beyond the innermost row of a cut span is unknown: only values before all such rows are certain."""
+    """Rows beyond the innermost row of a truncated span are unknown: only values before all such rows are certain."""
     horizon, is_cut = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.bool_)
     np.minimum.at(horizon, asked[is_bound], order[is_bound])
     is_cut[asked[is_bound]] = True

@@ -1,21 +1,31 @@
 """Which runs make up the state of one operator on one shard at an epoch. An immutable value with a JSON form.
 
-The catalog stores one for each (operator, shard); what no manifest names does not exist.
+The catalog stores one per (operator, shard); a run that no manifest references does not exist.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from laminae.errors import NewerHome, RunDamaged
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from laminae.trace.store import StoredFile
+
 MANIFEST_FORMAT = 1
+GRACE = timedelta(hours=1)
+"""A younger file may belong to a task attempt that has not committed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """One run file, by its path below the store's root. `dead` rows delete or cancel others."""
+    """One run file, by its path relative to the store's root. `dead` counts the rows that delete or cancel others."""
 
     path: str
     rows: int
@@ -26,7 +36,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The runs of each trace, oldest first. Traces are sorted by name, so equal states have equal texts."""
+    """The runs of each trace, oldest first. Traces are sorted by name, so that equal states have equal JSON texts."""
 
     traces: tuple[tuple[str, tuple[RunEntry, ...]], ...] = ()
 
@@ -34,8 +44,8 @@ class Manifest:
         return next((runs for name, runs in self.traces if name == trace), ())
 
     def with_runs(self, trace: str, runs: tuple[RunEntry, ...]) -> Manifest:
-        others = [(name, found) for name, found in self.traces if name != trace]
-        return Manifest(tuple(sorted([*others, (trace, runs)] if runs else others)))
+        remaining = [(name, entries) for name, entries in self.traces if name != trace]
+        return Manifest(tuple(sorted([*remaining, (trace, runs)] if runs else remaining)))
 
     @property
     def paths(self) -> frozenset[str]:
@@ -51,13 +61,24 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Raises `RunDamaged` for what is not a manifest, `NewerHome` for one of a later laminae."""
+        """Raises `RunDamaged` if the text is not a manifest, `NewerHome` if a later version of laminae wrote it."""
         try:
-            found = json.loads(text)
-            if found["format"] > MANIFEST_FORMAT:
-                raise NewerHome(location="a trace manifest", found=found["format"], known=MANIFEST_FORMAT)
-            named = [(name, tuple(RunEntry(**entry) for entry in runs)) for name, runs in found["traces"].items()]
+            document = json.loads(text)
+            if document["format"] > MANIFEST_FORMAT:
+                raise NewerHome(location="a trace manifest", found=document["format"], known=MANIFEST_FORMAT)
+            named = [(name, tuple(RunEntry(**entry) for entry in runs)) for name, runs in document["traces"].items()]
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            told = f"it is not a manifest: {problem}"
-            raise RunDamaged(file=text if len(text) <= 80 else text[:77] + "...", problem=told) from None
+            message = f"it is not a manifest: {problem}"
+            raise RunDamaged(file=text if len(text) <= 80 else text[:77] + "...", problem=message) from None
         return cls(tuple(sorted(named)))
+
+
+def orphans(
+    files: Iterable[StoredFile], alive: Iterable[Manifest], now: datetime, grace: timedelta = GRACE
+) -> tuple[str, ...]:
+    """Paths of old enough files that no live manifest references.
+
+    Live manifests are those of the last committed epochs and of every savepoint.
+    """
+    named = frozenset[str]().union(*(manifest.paths for manifest in alive))
+    return tuple(sorted(file.path for file in files if file.path not in named and now - file.modified > grace))

@@ -1,4 +1,4 @@
-"""All rows of a trace as they are now, in batches of bounded size: one range of hashes after another."""
+"""The current rows of a trace in batches of bounded size, one hash range after another."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from laminae.trace.run import Run
-    from laminae.zset.wide import Int64s
+    from laminae.zset.wide_integers import Int64s
 
 ROWS_OF_A_BATCH = 1 << 16
 
 
 def scan(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH) -> Iterator[pa.RecordBatch]:
-    """Live rows in the order of their hashes: the latest of each key, or sums that are not zero."""
+    """Live rows in hash order: the latest of each key, or rows with non-zero sums."""
     for batch in everything(spec, runs, rows):
         live = batch.filter(pc.not_equal(batch.column(WEIGHT), 0)) if spec.keeps_tombstones else batch
         if live.num_rows:
@@ -30,7 +30,7 @@ def scan(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH) -> I
 
 
 def everything(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH) -> Iterator[pa.RecordBatch]:
-    """As `scan`, with the tombstones that a trace keeps for ever."""
+    """Like `scan`, including the tombstones of a trace with `keeps_tombstones`."""
     if not runs:
         return
     bounds = _bounds(runs, rows)
@@ -42,7 +42,7 @@ def everything(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH
 
 
 def _bounds(runs: Sequence[Run], rows: int) -> Int64s:
-    """Hashes that cut the largest run into pieces; equal hashes stay together."""
+    """Hashes that split the largest run into pieces; rows with equal hashes stay together."""
     largest = max(runs, key=len)
     pieces = -(-sum(map(len, runs)) // rows)
     return np.unique(largest.hashes[np.arange(1, pieces) * len(largest) // pieces])

@@ -1,6 +1,6 @@
-"""What a trace holds: key, value and payload columns, and how rows of one key are combined.
+"""The schema of a trace: key, value and payload columns, and how rows with the same key are combined.
 
-The layout of a run follows from it: `_hash`, keys, values, payload, `_weight`, sorted by hash and then by value.
+It determines the layout of a run: `_hash`, keys, values, payload, `_weight`, sorted by hash and then by value.
 """
 
 from __future__ import annotations
@@ -12,33 +12,35 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.errors import InvalidSchema
+from laminae.zset.changelog import WEIGHT as WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-HASH, WEIGHT = "_hash", "_weight"
+HASH = "_hash"
 
 
 class Discipline(Enum):
-    """REPLACE: the latest row of a key is the row; weight 0 says that there is none.
+    """REPLACE: the latest row of a key wins; weight 0 is a tombstone.
 
-    SUM: a Z-set; weights and payload of equal (key, value) rows are added, and rows of nothing but zeros vanish.
+    SUM: a Z-set; weights and payload of rows with equal (key, value) are added, and rows whose sums are all zero
+    vanish.
     """
 
     REPLACE = "replace"
     SUM = "sum"
 
 
-# Offsets of 64 bits: a run of 10M rows may hold more than 2 GB of text, and Arrow does not check.
+# 64-bit offsets: a run of 10M rows may hold more than 2 GB of text, and Arrow does not check for overflow.
 _STORED = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceSpec:
-    """`keys` tell groups apart, `values` rows within a group, `payload` comes along.
+    """`keys` identify a group, `values` a row within a group; `payload` is stored with the row.
 
-    NULL is a key value, so what else is said of a key's nullability is left aside. `late` are keys that older runs
-    lack: they are NULL there, which changes no hash.
+    NULL is a valid key value, so the declared nullability of a key is ignored. `late` are keys that older runs lack:
+    they are NULL there, which changes no hash.
     """
 
     name: str
@@ -54,14 +56,14 @@ class TraceSpec:
     def replace(
         cls, name: str, keys: Iterable[pa.Field], payload: Iterable[pa.Field], *, keeps_tombstones: bool = False
     ) -> TraceSpec:
-        """One row for each key. Tombstones go when nothing older is left, unless they are kept for ever."""
+        """One row per key. Tombstones are dropped when no older run is left, unless `keeps_tombstones`."""
         return cls._of(name, Discipline.REPLACE, tuple(keys), (), tuple(payload), keeps_tombstones)
 
     @classmethod
     def sum(
         cls, name: str, keys: Iterable[pa.Field], values: Iterable[pa.Field], payload: Iterable[pa.Field] = ()
     ) -> TraceSpec:
-        """A Z-set of (key, value) rows; payload columns are int64 and added as weights are."""
+        """A Z-set of (key, value) rows; payload columns must be int64 and are added like weights."""
         added = tuple(payload)
         if wrong := [field for field in added if field.type != pa.int64()]:
             raise InvalidSchema(path=wrong[0].name, problem=f"{wrong[0].type} cannot be added up in a trace, int64 can")
@@ -90,7 +92,7 @@ class TraceSpec:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that make two rows the same row."""
+        """The columns that identify a row."""
         return (*self.keys, *self.values)
 
 
@@ -99,7 +101,7 @@ def _names(fields: tuple[pa.Field, ...]) -> tuple[str, ...]:
 
 
 def stored(field: pa.Field) -> pa.Field:
-    """The field as runs keep it."""
+    """The field as runs store it."""
     return field.with_type(stored_type(field.type))
 
 

@@ -1,6 +1,6 @@
-"""Runs on a file system: written once under names nobody else uses, made durable, and checked when first opened.
+"""Runs on a file system: written once under unique names, made durable, and verified when first opened.
 
-Local files are memory-mapped; elsewhere `pyarrow.fs` reads them whole. A name is a path below the root.
+Local files are memory-mapped; `pyarrow.fs` reads other files completely. Paths are relative to the root.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
-from laminae.errors import HomeUnwritable, RunDamaged
+from laminae import durable
+from laminae.errors import RunDamaged
 from laminae.trace.cache import BoundedCache
 from laminae.trace.manifest import RunEntry
 from laminae.trace.run import Run, dead_rows, read_run, with_facts
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 SUFFIX = ".run"
 CACHE_BYTES = 1 << 30
 _runs: BoundedCache[Run] = BoundedCache(CACHE_BYTES)
-# Files whose bytes this process has seen to be right. They outlive the opened runs, because files never change.
+# Files whose checksum this process has verified. Entries outlive the opened runs, because files never change.
 VERIFIED_FILES = 1 << 16
 _verified: BoundedCache[bool] = BoundedCache(VERIFIED_FILES)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file below the root, whether or not a manifest names it."""
+    """A file under the root, whether or not a manifest references it."""
 
     path: str
     bytes: int
@@ -44,7 +45,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class RunStore:
-    """The runs below `root`; new ones go to the directory `place` below it (one for each operator and shard)."""
+    """The runs under `root`; new ones go to its subdirectory `place` (one per operator and shard)."""
 
     filesystem: fs.FileSystem
     root: str
@@ -54,35 +55,33 @@ class RunStore:
 
     @classmethod
     def at(cls, home: str, place: str = "") -> RunStore:
-        """By directory or URI."""
+        """Open a store by directory or URI."""
         filesystem, root = fs.FileSystem.from_uri(home if "://" in home else os.path.abspath(home))
         return cls(filesystem, root, place)
 
     def write(self, spec: TraceSpec, batch: pa.RecordBatch) -> RunEntry:
-        """A durable new run of sorted rows, at least one. Nothing is seen of it until a manifest names it."""
+        """Write sorted rows, at least one, as a durable new run. It is invisible until a manifest references it."""
         path = "/".join(filter(None, (self.place, f"{uuid.uuid4().hex}{SUFFIX}")))
         full, stored = self._full(path), with_facts(spec, batch)
-        try:
+        with durable.home_errors(full):
             sink = self._write_local(full, stored) if self._is_local else self._write_remote(full, stored)
-        except OSError as problem:
-            raise HomeUnwritable(location=full, problem=str(problem)) from None
         self.verified.put(full, 1, True)
         return RunEntry(path, batch.num_rows, dead_rows(spec, batch), sink.bytes, sink.checksum)
 
     def open(self, entry: RunEntry) -> Run:
-        """The run behind an entry, checked against it when this process first sees the file."""
+        """Open the run of an entry; its checksum is verified when this process first opens the file."""
         full = self._full(entry.path)
         return self.cache.get(full, entry.bytes, lambda: self._load(full, entry))
 
     def files(self) -> Iterator[StoredFile]:
-        """Everything that looks like a run below the place of this store."""
+        """All files with the suffix of a run under this store's directory."""
         selector = fs.FileSelector(self._full(self.place), allow_not_found=True, recursive=True)
         for info in self.filesystem.get_file_info(selector):
             if info.type == fs.FileType.File and info.base_name.endswith(SUFFIX):
                 yield StoredFile(os.path.relpath(info.path, self.root), info.size, info.mtime)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """What is gone already is no error: collections may meet."""
+        """Delete files. A missing file is not an error, because two garbage collections may run concurrently."""
         for path in paths:
             full = self._full(path)
             if self.filesystem.get_file_info(full).type != fs.FileType.NotFound:
@@ -113,12 +112,10 @@ class RunStore:
         return read_run(full, data)
 
     def _write_local(self, full: str, batch: pa.RecordBatch) -> _CountingSink:
-        _make_directory(os.path.dirname(full))
-        with open(full, "xb") as file:
+        durable.make_directory(os.path.dirname(full))
+        with durable.create(full) as file:
             sink = _CountingSink(file)
             _write(sink, batch)
-            os.fsync(file.fileno())
-        _sync_directory(os.path.dirname(full))
         return sink
 
     def _write_remote(self, full: str, batch: pa.RecordBatch) -> _CountingSink:
@@ -130,14 +127,14 @@ class RunStore:
 
 
 def _is_whole(full: str, data: pa.Buffer, entry: RunEntry) -> bool:
-    """Raises rather than says no, which would be remembered: a file that is put back is looked at again."""
+    """Raises instead of returning False, which would be cached: a restored file must be verified again."""
     if zlib.crc32(data) != entry.checksum:
-        raise RunDamaged(file=full, problem="its checksum is not the one that was committed")
+        raise RunDamaged(file=full, problem="its checksum does not match the committed one")
     return True
 
 
 class _CountingSink:
-    """Passes bytes on and keeps their number and checksum, so that nothing is read back."""
+    """Forwards bytes and keeps their count and checksum, so that nothing has to be read back."""
 
     closed = False
 
@@ -156,26 +153,10 @@ class _CountingSink:
         self._file.flush()
 
     def close(self) -> None:
-        """The file is closed by whoever opened it, after it is made durable."""
+        """Does nothing: the caller that opened the file closes it after the fsync."""
 
 
 def _write(sink: _CountingSink, batch: pa.RecordBatch) -> None:
     with pa.PythonFile(sink, mode="w") as target, pa.ipc.new_file(target, batch.schema) as writer:
         writer.write_batch(batch)
     sink.flush()
-
-
-def _make_directory(path: str) -> None:
-    """With every parent that is missing; each new entry is made durable in the directory that holds it."""
-    if not os.path.isdir(path):
-        _make_directory(os.path.dirname(path))
-        os.makedirs(path, exist_ok=True)
-        _sync_directory(os.path.dirname(path))
-
-
-def _sync_directory(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

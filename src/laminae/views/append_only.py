@@ -1,4 +1,4 @@
-"""Whether a view can take back a row that it has shown: what an append-only reader of it has to know beforehand."""
+"""Whether a view can retract a row that it has emitted: append-only consumers must know this in advance."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from laminae.views.operators import Operator
 
 FINAL_EMITS = frozenset({"ON WINDOW CLOSE", "FINAL"})
-"""Strategies that show a row once, when nothing can change it any more."""
+"""Strategies that emit a row of a window once, when it can no longer change."""
 
 
-def retraction(root: Operator, emit: str | None, inputs: Mapping[str, bool]) -> str | None:
-    """What makes the view take rows back, None when nothing does.
+def retraction(root: Operator, emit: str | None, has_window: bool, inputs: Mapping[str, bool]) -> str | None:
+    """The reason why the view retracts rows; None if it never does.
 
-    `inputs` says for each relation, in lower case, whether that one does; one that is not named does.
+    `inputs` says for each relation, by its name in lower case, whether it retracts; relations that are missing from it
+    do. Without a window nothing closes a group: FINAL emits its changes at the end of every bounded run.
     """
-    return None if emit in FINAL_EMITS else _retraction(root, inputs)
+    return None if has_window and emit in FINAL_EMITS else _retraction(root, inputs)
 
 
 def _retraction(operator: Operator, inputs: Mapping[str, bool]) -> str | None:
@@ -32,7 +33,7 @@ def _retraction(operator: Operator, inputs: Mapping[str, bool]) -> str | None:
         case UnionAll(inputs=sides):
             return next(filter(None, (_retraction(side, inputs) for side in sides)), None)
         case GroupBy(input=below, calls=calls):
-            # A group without an aggregate is there or not, like a row of a DISTINCT.
+            # A group without aggregates exists or does not, like a row of a DISTINCT.
             if not calls:
                 return _retraction(below, inputs)
             return "the aggregates of a group change with its rows"

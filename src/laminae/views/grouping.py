@@ -1,5 +1,7 @@
-"""A SELECT with aggregates, taken apart: a projection that computes keys and arguments, a GROUP BY of plain columns,
-and a projection of keys and results that computes the SELECT list and HAVING.
+"""Split a SELECT with aggregates into three operators.
+
+A projection computes keys and arguments, a GROUP BY works on plain columns, and a second projection over keys and
+results computes the SELECT list and HAVING.
 """
 
 from __future__ import annotations
@@ -10,11 +12,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from laminae.catalog.model import EXACT_READING
 from laminae.errors import QueryFailed
 from laminae.views.functions import KEPT
-from laminae.views.kernels.aggregates import Function
+from laminae.views.kernels.group_by.aggregates import Function
 from laminae.views.operators import Call, EventWindow, GroupBy, Linear, Named
-from laminae.views.windows import WINDOW, is_window
+from laminae.views.sql.field_names import field_names, keep_names
+from laminae.views.sql.sql_text import comparable, sql_of
+from laminae.views.sql.verbatim import column as written_column
+from laminae.views.sql.verbatim import is_field
+from laminae.views.windows import WINDOW, is_same_window, is_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,14 +29,17 @@ if TYPE_CHECKING:
     from laminae.views.operators import Operator
 
 ENDS = ("start", "end")
+RESULT = "result"
+"""Meta key that marks a column as an output of the GROUP BY, even if its input has a column of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One expression of GROUP BY and the columns it is kept in: one, or the two ends of a window."""
+    """One expression of GROUP BY and the columns that store it: one, or the start and end of a window."""
 
     text: str
     columns: tuple[Named, ...]
+    node: exp.Expr
 
     @property
     def is_window(self) -> bool:
@@ -38,60 +48,101 @@ class _Key:
 
 @dataclass(slots=True)
 class Grouping:
-    """Collects what the SELECT list and HAVING need while it rewrites them over keys and results."""
+    """Collects the aggregates and arguments of the SELECT list and HAVING while rewriting both over the results."""
 
     keys: list[_Key]
     items: Sequence[exp.Expr]
     having: exp.Expr | None
+    reading: int
     arguments: dict[str, Named] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, query: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
+    def of(cls, query: exp.Select, items: Sequence[exp.Expr], columns: Sequence[str], reading: int) -> Grouping:
+        """`columns` are those of the input: a name in GROUP BY refers to an input column before it refers to an alias.
+
+        In the first reading (see `dependencies.EXACT`) the alias took precedence.
+        """
         having = query.args.get("having")
-        keys = [_key(number, node) for number, node in enumerate(_grouped_by(query, items))]
-        return cls(keys, items, None if having is None else having.this)
+        own = columns if reading == EXACT_READING else ()
+        keys = [_key(number, node, reading) for number, node in enumerate(_grouped_by(query, items, own))]
+        return cls(keys, items, None if having is None else having.this, reading)
 
     def planned(
         self, source: Operator, condition: str | None
     ) -> tuple[Operator, tuple[str, ...] | None, EventWindow | None]:
         """The operators, the columns that identify a row, and the window if there is one."""
         shown = tuple(Named(name_of(item), self._over_results(_bare(item))) for item in self.items)
-        kept = None if self.having is None else self._over_results(self.having)
+        having = None if self.having is None else self._over_results(self.having)
         columns = [column for key in self.keys for column in key.columns]
         before = Linear(source, (*columns, *self.arguments.values()), condition)
         group = GroupBy(before, tuple(column.name for column in columns), tuple(self.calls.values()))
-        return Linear(group, shown, kept), self._identity(shown), self._window(shown)
+        return Linear(group, shown, having), self._identity(shown), self._window(shown)
 
     def _over_results(self, node: exp.Expr) -> str:
         """The expression with keys and aggregates replaced by the columns that hold them."""
         rewritten = self._replaced(node.copy())
-        own = {column.name for key in self.keys for column in key.columns} | {call.name for call in self.calls.values()}
         for column in rewritten.find_all(exp.Column):
-            if column.parts[0].name not in own and not _is_variable(column):
-                text = node.sql(dialect="spark")
-                raise QueryFailed(
-                    problem=f"{column.sql(dialect='spark')} in {text} is neither in GROUP BY nor inside an aggregate"
-                )
-        return str(rewritten.sql(dialect="spark"))
+            if not column.meta.get(RESULT) and not _is_variable(column):
+                text = sql_of(node)
+                raise QueryFailed(problem=f"{sql_of(column)} in {text} is neither in GROUP BY nor inside an aggregate")
+        return sql_of(rewritten)
 
-    def _replaced(self, node: exp.Expr) -> exp.Expr:
-        for key in self.keys:
-            if _text(node) == key.text:
-                return _struct(key) if key.is_window else exp.column(key.columns[0].name)
-            if key.is_window and (end := _end_of(node)) is not None:
-                return exp.column(next(column.name for column in key.columns if column.name.endswith(end)))
-        if isinstance(node, exp.Filter) or type(node) in KEPT:
-            return exp.column(self._call(node).name)
+    def _replaced(self, node: exp.Expr, variables: frozenset[str] = frozenset()) -> exp.Expr:
+        """`variables` are those of enclosing lambdas: a node that refers to one is neither a key nor an aggregate."""
+        if isinstance(node, exp.Identifier):
+            return node
+        if isinstance(node, exp.Lambda):
+            own = {variable.name.casefold() for variable in node.expressions}
+            node.set("this", self._replaced(node.this, variables | own))
+            return node
+        is_aggregate = isinstance(node, exp.Filter) or type(node) in KEPT
+        if _mentions(node, variables):
+            if is_aggregate:
+                raise QueryFailed(problem=f"{sql_of(node)} is an aggregate of a variable of a lambda")
+        elif (held := self._held(node)) is not None:
+            return _free_of(held, variables)
+        elif is_aggregate:
+            return _free_of(_result(self._call(node).name), variables)
+        names = field_names(node) if self.reading == EXACT_READING else ()
         for name, value in list(node.args.items()):
             if isinstance(value, exp.Expr):
-                node.set(name, self._replaced(value))
+                node.set(name, self._replaced(value, variables))
             elif isinstance(value, list):
-                node.set(name, [self._replaced(each) if isinstance(each, exp.Expr) else each for each in value])
+                inner = [self._replaced(child, variables) if isinstance(child, exp.Expr) else child for child in value]
+                node.set(name, inner)
+        keep_names(node, names)
         return node
 
+    def _held(self, node: exp.Expr) -> exp.Expr | None:
+        """The columns that hold a key, the start or end of a window key, or a field of a key; None for other nodes."""
+        text = comparable(node, self.reading)
+        if (key := next((key for key in self.keys if key.text == text), None)) is not None:
+            return _struct(key)
+        if (held := self._end(node)) is not None:
+            return held
+        parts = node.parts if isinstance(node, exp.Column) else []
+        if len(parts) < 2 or not all(isinstance(part, exp.Identifier) for part in parts):
+            return None
+        last = parts[-1].copy()
+        held = self._held(written_column([part.copy() for part in parts[:-1]]))
+        if held is None:
+            return None
+        dot = exp.Dot(this=held, expression=last)
+        dot.add_comments(node.comments)
+        return dot
+
+    def _end(self, node: exp.Expr) -> exp.Expr | None:
+        key = next((key for key in self.keys if key.is_window), None)
+        if key is None or (end := _end_of(node)) is None:
+            return None
+        if isinstance(node, exp.Dot) and not is_same_window(node.this, key.node):
+            problem = f"{sql_of(node.this)} is not the window in GROUP BY, {sql_of(key.node)}"
+            raise QueryFailed(problem=f"{problem}: write it as there, or {WINDOW}.{end}")
+        return _result(key.columns[ENDS.index(end)].name)
+
     def _call(self, node: exp.Expr) -> Call:
-        text = _text(node)
+        text = comparable(node, self.reading)
         if text not in self.calls:
             function, argument = _function(node)
             column = None if argument is None else self._argument(argument)
@@ -100,24 +151,24 @@ class Grouping:
         return self.calls[text]
 
     def _argument(self, node: exp.Expr) -> Named:
-        """Named after its expression: the state of an aggregate that is the same has the same name."""
-        text = _text(node)
+        """The argument column, named after its expression, so that equal aggregates share one name and one state."""
+        text = comparable(node, self.reading)
         if text not in self.arguments:
             digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-            self.arguments[text] = Named(f"a_{digest}", str(node.sql(dialect="spark")))
+            self.arguments[text] = Named(f"a_{digest}", sql_of(node))
         return self.arguments[text]
 
     def _identity(self, shown: Sequence[Named]) -> tuple[str, ...] | None:
-        names = {each.sql: each.name for each in shown}
-        found: list[str] = []
+        names = {column.sql: column.name for column in shown}
+        key_names: list[str] = []
         for key in self.keys:
-            # One end tells a window from the others, as all are of one length; so does the pair.
-            texts = [*(column.name for column in key.columns), _struct(key).sql(dialect="spark")]
+            # All windows have the same length, so the start or the end alone identifies one; so does the pair.
+            texts = [*(column.name for column in key.columns), sql_of(_struct(key))]
             name = next((names[text] for text in texts if text in names), None)
             if name is None:
                 return None
-            found.append(name)
-        return tuple(found)
+            key_names.append(name)
+        return tuple(key_names)
 
     def _window(self, shown: Sequence[Named]) -> EventWindow | None:
         key = next((key for key in self.keys if key.is_window), None)
@@ -128,16 +179,17 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(type(inner) in KEPT for inner in node.walk())
 
 
-def _grouped_by(query: exp.Select, items: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+def _grouped_by(query: exp.Select, items: Sequence[exp.Expr], columns: Sequence[str]) -> Iterator[exp.Expr]:
     group = query.args.get("group")
     if group is None:
         return
     if group.args.get("all"):
         yield from (_bare(item) for item in items if not has_aggregate(item))
         return
-    names = {item.alias.casefold(): item for item in items if item.alias}
+    own = {name.casefold() for name in columns}
+    names = {item.alias.casefold(): item for item in items if item.alias and item.alias.casefold() not in own}
     for node in group.expressions:
-        if isinstance(node, exp.Literal) and not node.is_string:
+        if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
             place = int(node.this)
             if not 1 <= place <= len(items):
                 raise QueryFailed(problem=f"GROUP BY {place}: the SELECT list has {len(items)} columns")
@@ -149,27 +201,48 @@ def _grouped_by(query: exp.Select, items: Sequence[exp.Expr]) -> Iterator[exp.Ex
             yield node
 
 
-def _key(number: int, node: exp.Expr) -> _Key:
+def _key(number: int, node: exp.Expr, reading: int) -> _Key:
     if has_aggregate(node):
-        raise QueryFailed(problem=f"GROUP BY {node.sql(dialect='spark')}: an aggregate cannot be a key")
-    sql = node.sql(dialect="spark")
+        raise QueryFailed(problem=f"GROUP BY {sql_of(node)}: an aggregate cannot be a key")
+    sql = sql_of(node)
     if is_window(node):
-        return _Key(_text(node), tuple(Named(f"k{number}_{end}", f"{sql}.{end}") for end in ENDS))
-    return _Key(_text(node), (Named(f"k{number}", sql),))
+        return _Key(comparable(node, reading), tuple(Named(f"k{number}_{end}", f"{sql}.{end}") for end in ENDS), node)
+    return _Key(comparable(node, reading), (Named(f"k{number}", sql),), node)
+
+
+def _result(name: str) -> exp.Column:
+    column = exp.column(name)
+    column.meta[RESULT] = True
+    return column
+
+
+def _free_of(held: exp.Expr, variables: frozenset[str]) -> exp.Expr:
+    """Refuse a column whose name is a variable of an enclosing lambda."""
+    for column in held.find_all(exp.Column):
+        if column.parts[0].name.casefold() in variables:
+            name = column.parts[0].name
+            raise QueryFailed(problem=f"a variable of a lambda cannot be called {name} here: give it another name")
+    return held
+
+
+def _mentions(node: exp.Expr, variables: frozenset[str]) -> bool:
+    if not variables:
+        return False
+    return any(name.name.casefold() in variables for name in node.find_all(exp.Identifier) if not is_field(name))
 
 
 def _struct(key: _Key) -> exp.Expr:
     if not key.is_window:
-        return exp.column(key.columns[0].name)
+        return _result(key.columns[0].name)
     parts = [part for end, column in zip(ENDS, key.columns, strict=True) for part in (end, column.name)]
     return exp.Anonymous(
         this="named_struct",
-        expressions=[exp.Literal.string(part) if i % 2 == 0 else exp.column(part) for i, part in enumerate(parts)],
+        expressions=[exp.Literal.string(part) if i % 2 == 0 else _result(part) for i, part in enumerate(parts)],
     )
 
 
 def _end_of(node: exp.Expr) -> str | None:
-    """Which end of the window `window.start`, `window.end` or `window(...).start` means."""
+    """Which bound of the window the node refers to: `window.start`, `window.end` or `window(...).start`."""
     if isinstance(node, exp.Dot) and is_window(node.this) and node.expression.name.casefold() in ENDS:
         return str(node.expression.name).casefold()
     if isinstance(node, exp.Column) and len(node.parts) == 2 and node.parts[0].name.casefold() == WINDOW:
@@ -178,29 +251,29 @@ def _end_of(node: exp.Expr) -> str | None:
 
 
 def _function(node: exp.Expr) -> tuple[Function, exp.Expr | None]:
-    """The aggregate and what it is of; a FILTER becomes a CASE around its argument."""
+    """The aggregate function and its argument; a FILTER becomes a CASE around the argument."""
     condition = None
     if isinstance(node, exp.Filter):
         node, condition = node.this, node.expression.this
     if type(node) not in KEPT:
-        raise QueryFailed(problem=f"FILTER stands behind {node.sql(dialect='spark')}, which is no aggregate")
+        raise QueryFailed(problem=f"FILTER follows {sql_of(node)}, which is not an aggregate")
     function, argument = KEPT[type(node)], node.this
     if isinstance(argument, exp.Distinct):
         if function is Function.COUNT:
             function = Function.COUNT_DISTINCT
         elif function not in (Function.MIN, Function.MAX):
-            raise QueryFailed(problem=f"{node.sql(dialect='spark')}: DISTINCT is kept for COUNT alone")
+            raise QueryFailed(problem=f"{sql_of(node)}: DISTINCT is supported for COUNT only")
         if len(argument.expressions) != 1:
-            raise QueryFailed(problem=f"{node.sql(dialect='spark')}: DISTINCT takes one expression")
+            raise QueryFailed(problem=f"{sql_of(node)}: DISTINCT takes one expression")
         argument = argument.expressions[0]
     elif function is Function.COUNT and node.expressions:
-        raise QueryFailed(problem=f"{node.sql(dialect='spark')}: COUNT takes one expression")
+        raise QueryFailed(problem=f"{sql_of(node)}: COUNT takes one expression")
     if function is Function.COUNT and (isinstance(argument, exp.Star) or _is_constant(argument)):
         if condition is None:
             return Function.COUNT_ROWS, None
         argument = exp.Literal.number(1)
     if has_aggregate(argument):
-        raise QueryFailed(problem=f"{node.sql(dialect='spark')}: an aggregate stands inside an aggregate")
+        raise QueryFailed(problem=f"{sql_of(node)}: an aggregate is nested in an aggregate")
     return function, argument if condition is None else _where(condition, argument)
 
 
@@ -215,15 +288,10 @@ def _is_constant(node: exp.Expr) -> bool:
 def _is_variable(column: exp.Column) -> bool:
     above = column.parent
     while above is not None:
-        if isinstance(above, exp.Lambda) and column.name in {each.name for each in above.expressions}:
+        if isinstance(above, exp.Lambda) and _mentions(column, frozenset(v.name.casefold() for v in above.expressions)):
             return True
         above = above.parent
     return False
-
-
-def _text(node: exp.Expr) -> str:
-    """Equal for expressions that mean the same column and differ in nothing but case."""
-    return str(node.sql(dialect="spark", normalize=True, identify=True, normalize_functions="lower", comments=False))
 
 
 def _bare(item: exp.Expr) -> exp.Expr:
@@ -231,7 +299,7 @@ def _bare(item: exp.Expr) -> exp.Expr:
 
 
 def name_of(item: exp.Expr) -> str:
-    """The alias, the column's own name, or the text of the expression, as Spark has it."""
+    """The alias, the name of the column, or the text of the expression, as in Spark."""
     if isinstance(item, exp.Alias | exp.Column | exp.Dot):
         return str(item.alias_or_name or item.name)
-    return str(item.sql(dialect="spark"))
+    return sql_of(item)

@@ -1,7 +1,7 @@
 """A materialized view as a tree of operators over deltas: rows with a weight in, rows with a weight out.
 
-Linear operators are one Spark SQL projection over the delta and keep no state; the others keep traces. Values alone:
-how they run is for the packages above.
+Linear operators are one Spark SQL projection over the delta and keep no state; the others keep traces. These are plain
+values: the packages above execute them.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laminae.schema.identifiers import quoted as quoted
+
 if TYPE_CHECKING:
-    from laminae.views.kernels.aggregates import Function
+    from laminae.views.kernels.group_by.aggregates import Function
 
 ADDED = "#"
-"""Begins the names that operators have for columns which came after the view was written."""
+"""Prefix of the operators' names for columns that were added after the view was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An expression in Spark's SQL and the name of its column.
+    """An expression in Spark SQL and the name of its column.
 
-    `is_added`: a `*` that was written before the column was there. It belongs to no operator's identity.
+    `is_added`: the column comes from a `*` and did not exist when the view was written. It is not part of any
+    operator's identity.
     """
 
     name: str
@@ -30,9 +33,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The delta of a source or of another view, with these columns: under the names that the view was written with.
+    """The delta of a source or of another view, with these columns, under the names that the view was written with.
 
-    `expressions` compute them from the relation as it is now; without any, the names are those it has.
+    `expressions` compute them from the relation as it is now; if empty, the names are the current ones.
     """
 
     relation: str
@@ -41,14 +44,14 @@ class Read:
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """What to select from the relation, in Spark's SQL."""
-        found = self.expressions or tuple(map(quoted, self.columns))
-        return tuple(f"{sql} AS {quoted(name)}" for sql, name in zip(found, self.columns, strict=True))
+        """The SELECT list over the relation, in Spark SQL."""
+        expressions = self.expressions or tuple(map(quoted, self.columns))
+        return tuple(f"{sql} AS {quoted(name)}" for sql, name in zip(expressions, self.columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """SELECT `columns` WHERE `condition`, row by row; the weight comes along."""
+    """SELECT `columns` WHERE `condition`, row by row; the weight is passed through."""
 
     input: Operator
     expressions: tuple[Named, ...]
@@ -56,12 +59,12 @@ class Linear:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.expressions)
+        return tuple(expression.name for expression in self.expressions)
 
 
 @dataclass(frozen=True, slots=True)
 class UnionAll:
-    """Every row of every input; the inputs have the same columns by place, named as in the first."""
+    """Every row of every input; the columns of the inputs match by position and are named as in the first."""
 
     inputs: tuple[Operator, ...]
 
@@ -74,7 +77,7 @@ class UnionAll:
 class Call:
     """An aggregate over one column of the input (none for COUNT(*)), as column `name`.
 
-    `id` stands for the expression, so that a view that is replaced keeps the state of what is the same.
+    `id` stands for the expression, so that a replaced view keeps the state of unchanged aggregates.
     """
 
     name: str
@@ -85,7 +88,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """Keeps a trace. Its columns are the keys, named as in the input, and then the calls."""
+    """Stateful. Its columns are the keys, named as in the input, followed by the calls."""
 
     input: Operator
     keys: tuple[str, ...]
@@ -98,7 +101,7 @@ class GroupBy:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Keeps a trace: each row once, while its weight is positive."""
+    """Stateful: each row once, while its weight is positive."""
 
     input: Operator
 
@@ -112,7 +115,7 @@ Operator = Read | Linear | UnionAll | GroupBy | Distinct
 
 @dataclass(frozen=True, slots=True)
 class EventWindow:
-    """Where the event time of a row is in the view: the columns that hold the ends of its window."""
+    """The event-time window of a row: the columns of the view that hold its start and end."""
 
     start: str
     end: str
@@ -120,9 +123,9 @@ class EventWindow:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """`key` are the columns that identify a row, None when nothing does; `window` is there if it groups by one.
+    """`key` are the columns that identify a row, None if there are none; `window` is set if the view groups by one.
 
-    `ids` stand for the columns, by place, and stay when a column that a `*` shows is renamed below.
+    `ids` identify the columns, by position, and do not change when a column that comes from a `*` is renamed.
     """
 
     root: Operator
@@ -146,11 +149,16 @@ def inputs_of(operator: Operator) -> tuple[Operator, ...]:
 
 
 def reads_in(operator: Operator) -> tuple[Read, ...]:
-    """Every relation that is read, each as often as it is, in order."""
+    """Every read of a relation, in order, with repetitions."""
     if isinstance(operator, Read):
         return (operator,)
     return tuple(read for inner in inputs_of(operator) for read in reads_in(inner))
 
 
-def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+def stateless_reads(operator: Operator) -> tuple[Read, ...]:
+    """The relations whose rows reach the view through stateless operators only: its state does not contain them."""
+    if isinstance(operator, Read):
+        return (operator,)
+    if isinstance(operator, GroupBy | Distinct):
+        return ()
+    return tuple(read for inner in inputs_of(operator) for read in stateless_reads(inner))

@@ -1,8 +1,8 @@
-"""From a SELECT to the operator tree of a view. Pure: it is told which columns each relation has, and asks nobody else.
+"""From a SELECT to the operator tree of a view. A pure function of the query text and the columns of each relation.
 
-Spark evaluates every expression; here they are only taken apart where an aggregate stands inside one. Names in the text
-mean what they meant when the view was written, whatever the columns are called today. `*` is what the relation has
-now, under the names it has now, so a plan that is made afresh for each epoch follows its source.
+Spark evaluates every expression; the planner only splits expressions that contain an aggregate. A name in the text
+means the column that had this name when the view was written, whatever it is called today. `*` means the current
+columns of the relation under their current names, so a plan that is built again for each epoch follows its source.
 """
 
 from __future__ import annotations
@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from laminae.errors import QueryFailed, UnknownColumn
-from laminae.views.dependencies import parse_query
+from laminae.schema.identifiers import unquoted
+from laminae.trace.spec import HASH, WEIGHT
+from laminae.views.dependencies import EXACT, parse_query
 from laminae.views.grouping import Grouping, has_aggregate, name_of
 from laminae.views.identity import operator_id, stateful
+from laminae.views.kernels.group_by.aggregates import ROWS
 from laminae.views.operators import ADDED, Distinct, EventWindow, GroupBy, Linear, Named, Read, UnionAll, ViewPlan
 from laminae.views.operators import quoted as quoted
-from laminae.views.refused import refuse_unsupported
+from laminae.views.sql.nesting import refuse_deep_nesting
+from laminae.views.sql.sql_text import refuse_changed, sql_of
+from laminae.views.unsupported import NESTED_EXCEPT, STRUCT_STAR, refuse_unsupported, unsupported
 from laminae.views.windows import as_windows
+
+RUN_COLUMNS = (HASH, WEIGHT, ROWS)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -30,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RelationColumn:
-    """A column of a relation: its name now, an id that stays, and what it was called when the view was written.
+    """A column of a relation: its current name, a stable id, and its name when the view was written.
 
-    `written` is None for a column that came later: no text can mean it, only a `*`. `sql` computes the column as it was
-    written from the relation as it is.
+    `written` is None for a column that was added later: no name in the text can refer to it, only a `*`. `sql` computes
+    the column as it was when the view was written from the relation as it is now.
     """
 
     name: str
@@ -43,7 +50,7 @@ class RelationColumn:
 
     @property
     def inner(self) -> str:
-        """What the operators call it: the same for the life of the view."""
+        """The name that the operators use, which is stable for the lifetime of the view."""
         return f"{ADDED}{self.id}" if self.written is None else self.written
 
 
@@ -53,10 +60,10 @@ def unchanged(name: str) -> RelationColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A query planned so far, with what is known of its rows.
+    """A query planned so far, with what is known about its rows.
 
-    `shown` are the names of its columns today, where a `*` has passed them on, by the names that the operators use;
-    `added` are those of them that were not there when the view was written.
+    `shown` maps the operators' column names to the current names, for columns that come from a `*`; `added` are the
+    ones that did not exist when the view was written.
     """
 
     root: Operator
@@ -68,7 +75,7 @@ class _Planned:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One column of a SELECT list; `shown` is its name today if a `*` stands for it."""
+    """One column of a SELECT list; `shown` is its current name if it comes from a `*`."""
 
     node: exp.Expr
     shown: str | None = None
@@ -77,11 +84,12 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a name in FROM stands for: common table expressions first, then the relations of the home."""
+    """Resolves names in FROM: common table expressions first, then the relations of the home."""
 
     relations: Mapping[str, Sequence[str | RelationColumn]]
     keys: Mapping[str, tuple[str, ...] | None]
     known: Mapping[str, _Planned] = field(default_factory=dict)
+    reading: int = EXACT
 
     def find(self, name: str) -> _Planned:
         if (common := self.known.get(name.casefold())) is not None:
@@ -103,17 +111,26 @@ def plan_view(
     query: str,
     relations: Mapping[str, Sequence[str | RelationColumn]],
     keys: Mapping[str, tuple[str, ...] | None] | None = None,
+    reading: int = EXACT,
 ) -> ViewPlan:
-    """The plan of a view over relations with these columns, and these keys (by their names now) where they have one."""
-    tree = as_windows(parse_query(query))
-    refuse_unsupported(tree)
-    planned = _plan(tree, _Scope(relations, keys or {}))
+    """The plan of a view over relations with these columns and, where they have one, these keys (by current names)."""
+    with refuse_deep_nesting():
+        tree = parse_query(query, reading)
+        refuse_unsupported(tree, reading)
+        if reading == EXACT:
+            refuse_changed(query, tree)
+        return _plan_tree(tree, _Scope(relations, keys or {}, reading=reading))
+
+
+def _plan_tree(tree: exp.Query, scope: _Scope) -> ViewPlan:
+    planned = _plan(as_windows(tree), scope)
     ids = planned.root.columns
     _refuse_twice(ids)
     shown = tuple(planned.shown.get(name, name) for name in ids)
     _refuse_twice(shown)
     key = None if planned.key is None else tuple(planned.shown.get(name, name) for name in planned.key)
     _refuse_same_state(planned.root)
+    _refuse_names_of_runs(planned.root)
     return ViewPlan(_shown(planned.root, shown), key, planned.window, ids)
 
 
@@ -121,37 +138,47 @@ def _refuse_twice(columns: Sequence[str]) -> None:
     names = [name.casefold() for name in columns]
     for name in columns:
         if names.count(name.casefold()) > 1:
-            raise QueryFailed(problem=f"two columns of the view are called {name}: give one another name with AS")
+            raise QueryFailed(problem=f"two columns of the view are named {name}: rename one with AS")
 
 
 def _refuse_same_state(root: Operator) -> None:
-    """State is known by what is grouped and by which keys, so that aggregates can come and go."""
+    """State is identified by the grouped input and the keys, not the aggregates: those can be added and removed."""
     known: set[str] = set()
     for operator in stateful(root):
         if operator_id(operator) in known:
             keys = operator.keys if isinstance(operator, GroupBy) else operator.columns
             problem = f"two parts of the view group the same rows by the same keys ({', '.join(keys)})"
-            raise QueryFailed(problem=f"{problem}: compute both in one GROUP BY, or make a view of each")
+            raise QueryFailed(problem=f"{problem}: compute both in one GROUP BY, or create a view for each")
         known.add(operator_id(operator))
 
 
+def _refuse_names_of_runs(root: Operator) -> None:
+    """The state of DISTINCT stores the view's columns under their names, next to the columns that every run has."""
+    for operator in stateful(root):
+        columns = operator.columns if isinstance(operator, Distinct) else ()
+        if name := next((name for name in columns if name.casefold() in RUN_COLUMNS), None):
+            raise QueryFailed(
+                problem=f"DISTINCT and UNION have a column {name} of their own: name it otherwise with AS"
+            )
+
+
 def _shown(root: Operator, names: tuple[str, ...]) -> Operator:
-    """The columns under the names that people see. Nothing that keeps state stands behind it."""
+    """The columns under their current names. No stateful operator may consume the result."""
     if isinstance(root, Linear):
         pairs = zip(root.expressions, names, strict=True)
-        return replace(root, expressions=tuple(replace(each, name=name) for each, name in pairs))
+        return replace(root, expressions=tuple(replace(expression, name=name) for expression, name in pairs))
     return _renamed(root, names)
 
 
 def _read(relation: str, columns: Sequence[str | RelationColumn], key: tuple[str, ...] | None) -> _Planned:
-    found = [unchanged(column) if isinstance(column, str) else column for column in columns]
-    inner = {column.name.casefold(): column.inner for column in found}
-    names = tuple(column.inner for column in found)
-    is_plain = all(column.sql == quoted(column.inner) for column in found)
-    read = Read(relation, names, () if is_plain else tuple(column.sql for column in found))
+    relation_columns = [unchanged(column) if isinstance(column, str) else column for column in columns]
+    inner = {column.name.casefold(): column.inner for column in relation_columns}
+    names = tuple(column.inner for column in relation_columns)
+    is_plain = all(column.sql == quoted(column.inner) for column in relation_columns)
+    read = Read(relation, names, () if is_plain else tuple(column.sql for column in relation_columns))
     held = None if key is None else tuple(inner[part.casefold()] for part in key)
-    shown = {column.inner: column.name for column in found if column.inner != column.name}
-    added = frozenset(column.inner for column in found if column.written is None)
+    shown = {column.inner: column.name for column in relation_columns if column.inner != column.name}
+    added = frozenset(column.inner for column in relation_columns if column.written is None)
     return _Planned(read, held, shown=shown, added=added)
 
 
@@ -163,7 +190,7 @@ def _plan(query: exp.Expr, scope: _Scope) -> _Planned:
             return _union(query, scope.with_common(query))
         case exp.Select():
             return _select(query, scope.with_common(query))
-    raise QueryFailed(problem=f"{query.sql(dialect='spark')} is not a SELECT")
+    raise QueryFailed(problem=f"{sql_of(query)} is not a SELECT")
 
 
 def _union(query: exp.Union, scope: _Scope) -> _Planned:
@@ -185,22 +212,22 @@ def _select(query: exp.Select, scope: _Scope) -> _Planned:
     source = _source(query, scope)
     alias = _alias(query)
     query = query.copy()
-    for part in ("with_", "with"):
+    for part in ("with_", "with", "from_", "from"):
         query.set(part, None)
     for node in list(query.find_all(exp.Column)):
         _unqualify(node, alias, [name for name in source.root.columns if name not in source.added])
-    listed = _items(query, source)
-    items = [each.node for each in listed]
-    shown = {name_of(each.node): each.shown for each in listed if each.shown is not None}
-    added = frozenset(name_of(each.node) for each in listed if each.is_added)
+    listed = _items(query, source, alias)
+    items = [item.node for item in listed]
+    shown = {name_of(item.node): item.shown for item in listed if item.shown is not None}
+    added = frozenset(name_of(item.node) for item in listed if item.is_added)
     where = query.args.get("where")
-    condition = None if where is None else where.this.sql(dialect="spark")
+    condition = None if where is None else sql_of(where.this)
     having = query.args.get("having")
     if query.args.get("group") is not None or having is not None or any(has_aggregate(item) for item in items):
-        grouping = Grouping.of(query, items)
+        grouping = Grouping.of(query, items, source.root.columns, scope.reading)
         planned = _Planned(*grouping.planned(source.root, condition), shown=shown, added=added)
     else:
-        expressions = tuple(Named(name_of(each.node), _sql(each.node), each.is_added) for each in listed)
+        expressions = tuple(Named(name_of(item.node), _sql(item.node), item.is_added) for item in listed)
         key = _kept_key(source.key, expressions)
         planned = _Planned(Linear(source.root, expressions, condition), key, shown=shown, added=added)
     if query.args.get("distinct"):
@@ -216,7 +243,7 @@ def _source(query: exp.Select, scope: _Scope) -> _Planned:
     if isinstance(table, exp.Subquery):
         return _plan(table, scope)
     if not isinstance(table, exp.Table) or not table.name:
-        raise QueryFailed(problem=f"{table.sql(dialect='spark')} is neither a source nor a materialized view")
+        raise QueryFailed(problem=f"{sql_of(table)} is neither a source nor a materialized view")
     return _named_columns(scope.find(table.name), table.args.get("alias"))
 
 
@@ -226,7 +253,7 @@ def _alias(query: exp.Select) -> str:
 
 
 def _named_columns(planned: _Planned, alias: exp.Expr | None) -> _Planned:
-    """`AS t (a, b)` gives the columns new names."""
+    """Apply the column aliases of `AS t (a, b)`."""
     names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     if not names:
         return planned
@@ -243,47 +270,78 @@ def _renamed(operator: Operator, names: tuple[str, ...], added: Container[str] =
 
 
 def _unqualify(node: exp.Column, alias: str, columns: Sequence[str]) -> None:
-    """Take the relation's name off a column, and check that the column is there."""
+    """Remove the relation's name from a column reference, and check that the column exists."""
     parts = node.parts
+    variables = _variables_around(node)
+    if parts[0].name.casefold() in variables:
+        return
     if len(parts) > 1 and parts[0].name.casefold() == alias.casefold() and alias:
+        node.set(("this", "table", "db", "catalog")[len(parts) - 1], None)
         parts = parts[1:]
-        for name, part in zip(("this", "table", "db", "catalog"), [*reversed(parts), *[None] * 3], strict=False):
-            node.set(name, part.copy() if part is not None else None)
     if isinstance(parts[0], exp.Star):
         return
     first = parts[0].name
-    known = [*columns, *_aliases_in(node)]
+    if first.casefold() in variables:
+        problem = f"{alias}.{first} is used where {first} is a lambda variable: rename the variable"
+        raise QueryFailed(problem=problem)
+    known = [*columns, *_aliases_around(node), "window"]
     if first.casefold() not in {name.casefold() for name in known}:
-        close = get_close_matches(first, columns, n=1)
-        suggestion = f" (did you mean {close[0]}?)" if close else ""
-        raise UnknownColumn(source=alias or "the relation", path=first, suggestion=suggestion)
+        raise _unknown(first, alias, columns)
 
 
-def _aliases_in(node: exp.Column) -> list[str]:
-    """Names that an expression around the column brings along: lambda variables and the aliases of the SELECT list."""
-    found: list[str] = []
+def _unknown(name: str, relation: str, columns: Sequence[str]) -> UnknownColumn:
+    close = get_close_matches(name, columns, n=1)
+    suggestion = f" (did you mean {close[0]}?)" if close else ""
+    return UnknownColumn(source=relation or "the relation", path=name, suggestion=suggestion)
+
+
+def _variables_around(node: exp.Expr) -> frozenset[str]:
+    """The variables of the lambdas that enclose a node, in lower case."""
+    names: set[str] = set()
     above = node.parent
-    while above is not None:
+    while above is not None and not isinstance(above, exp.Select):
         if isinstance(above, exp.Lambda):
-            found += [variable.name for variable in above.expressions]
-        if isinstance(above, exp.Select):
-            found += [item.alias for item in above.expressions if item.alias]
-            break
+            names |= {variable.name.casefold() for variable in above.expressions}
         above = above.parent
-    return [*found, "window"]
+    return frozenset(names)
 
 
-def _items(query: exp.Select, source: _Planned) -> list[_Item]:
-    """The SELECT list with `*` written out."""
-    found: list[_Item] = []
+def _aliases_around(node: exp.Expr) -> list[str]:
+    """The aliases of the SELECT list that encloses a node."""
+    select = node.find_ancestor(exp.Select)
+    return [] if select is None else [item.alias for item in select.expressions if item.alias]
+
+
+def _items(query: exp.Select, source: _Planned, relation: str) -> list[_Item]:
+    """The SELECT list with every `*` expanded."""
+    items: list[_Item] = []
     for item in query.expressions:
         star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
         if isinstance(star, exp.Star):
-            left_out = {name.name.casefold() for name in star.args.get("except_") or star.args.get("except") or ()}
-            found += [_starred(name, source) for name in source.root.columns if name.casefold() not in left_out]
+            if isinstance(item, exp.Column) and len(item.parts) > 1:
+                raise unsupported(item, STRUCT_STAR)
+            left_out = _left_out(star, source, relation)
+            starred = [_starred(name, source) for name in source.root.columns if name.casefold() not in left_out]
+            if not starred:
+                raise QueryFailed(problem=f"{sql_of(star)} excludes every column of {relation or 'the relation'}")
+            items += starred
         else:
-            found.append(_Item(item))
-    return found
+            items.append(_Item(item))
+    return items
+
+
+def _left_out(star: exp.Star, source: _Planned, relation: str) -> set[str]:
+    """The columns in EXCEPT, in lower case. Only columns of the relation are accepted."""
+    columns = [name for name in source.root.columns if name not in source.added]
+    known = {name.casefold() for name in columns}
+    names: set[str] = set()
+    for node in star.args.get("except_") or star.args.get("except") or ():
+        if not isinstance(node, exp.Identifier) and (not isinstance(node, exp.Column) or len(node.parts) > 1):
+            raise unsupported(node, NESTED_EXCEPT)
+        if node.name.casefold() not in known:
+            raise _unknown(node.name, relation, columns)
+        names.add(node.name.casefold())
+    return names
 
 
 def _starred(name: str, source: _Planned) -> _Item:
@@ -292,13 +350,14 @@ def _starred(name: str, source: _Planned) -> _Item:
 
 
 def _kept_key(key: tuple[str, ...] | None, expressions: Sequence[Named]) -> tuple[str, ...] | None:
-    """The key under its new names, if every part of it is still there as it was."""
+    """The key under its new names, if the projection keeps every key column unchanged."""
     if key is None:
         return None
-    names = {each.sql.strip("`").casefold(): each.name for each in expressions}
-    found = [names.get(part.casefold()) for part in key]
-    return None if None in found else tuple(name for name in found if name is not None)
+    plain = ((unquoted(expression.sql), expression.name) for expression in expressions)
+    names = {column.casefold(): name for column, name in plain if column is not None}
+    new_key = [names.get(part.casefold()) for part in key]
+    return None if None in new_key else tuple(name for name in new_key if name is not None)
 
 
 def _sql(item: exp.Expr) -> str:
-    return str((item.this if isinstance(item, exp.Alias) else item).sql(dialect="spark"))
+    return sql_of(item.this if isinstance(item, exp.Alias) else item)

@@ -1,6 +1,6 @@
-"""When two values are the same value, and which is smaller, as SQL on Spark has it.
+"""Equality and order of values as in Spark SQL.
 
-NaN equals itself and is above every number; -0.0 is 0.0. Nested values compare by their parts.
+NaN equals itself and is larger than any number; -0.0 equals 0.0. Nested values compare by their parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAN = ("NaN",)
 
 
 def canonical(value: object) -> Hashable:
-    """A key that is equal exactly when the values are the same value, rows of dictionaries included."""
+    """A hashable key that is equal exactly when the values are equal, including rows as dictionaries."""
     match value:
         case float() | np.floating():
             return _NAN if value != value else float(value) + 0.0
@@ -35,14 +35,14 @@ def canonical(value: object) -> Hashable:
 
 
 def order_key(value: object) -> SupportsRichComparison:
-    """A key to sort by: numbers first, NaN last."""
+    """A sort key: numbers first, NaN last."""
     if isinstance(value, (float, np.floating)):
         return (1, 0.0) if value != value else (0, float(value) + 0.0)
     return cast("SupportsRichComparison", value)
 
 
 def canonical_floats(values: Floats) -> Floats:
-    """One NaN, one zero."""
-    found = values + 0.0
-    found[np.isnan(found)] = np.nan
-    return found
+    """Normalise all NaNs to one NaN, and -0.0 to 0.0."""
+    floats = values + 0.0
+    floats[np.isnan(floats)] = np.nan
+    return floats

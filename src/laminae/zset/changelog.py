@@ -1,7 +1,7 @@
-"""Changelogs as Arrow tables: the columns that say what happened to a row, in our words and in Spark's.
+"""Changelogs as Arrow tables: the columns that describe a change, in laminae's format and in Spark's.
 
-Ours are `_weight` and `_op` with `_epoch` and `_timestamp`; change feeds of Delta and Iceberg have `_change_type` with
-`_commit_version` and `_commit_timestamp`. A weight of more than one copy is several rows there.
+laminae uses `_weight` and `_op` with `_epoch` and `_timestamp`; change feeds of Delta and Iceberg use `_change_type`
+with `_commit_version` and `_commit_timestamp`. There, a weight of n copies is n rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from laminae.zset.operation import CODES, OF_CHANGE_TYPE, OF_CODE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from laminae.zset.buffer import Codes
-    from laminae.zset.wide import Int64s
+    from laminae.zset.wide_integers import Codes, Int64s
 
 EPOCH, OP, WEIGHT, TIMESTAMP = "_epoch", "_op", "_weight", "_timestamp"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -27,7 +26,7 @@ COMMIT_COLUMNS = {EPOCH: COMMIT_VERSION, TIMESTAMP: COMMIT_TIMESTAMP}
 OUR_COLUMNS = {commit: own for own, commit in COMMIT_COLUMNS.items()}
 META_COLUMNS = frozenset({EPOCH, OP, WEIGHT, TIMESTAMP, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP})
 
-# By code + 2; no operation has code 0.
+# Indexed by code + 2; no operation has code 0.
 _SHORT_FORMS, _CHANGE_TYPES = (
     np.array([getattr(OF_CODE.get(code), name, "") for code in range(-2, 3)]) for name in ("value", "change_type")
 )
@@ -36,12 +35,12 @@ _CODES_OF_CHANGE_TYPE = {name: CODES[operation] for name, operation in OF_CHANGE
 
 
 def data_columns(table: pa.Table) -> list[str]:
-    """The columns of the row itself."""
+    """The data columns, without changelog metadata."""
     return [name for name in table.column_names if name not in META_COLUMNS]
 
 
 def codes_of(table: pa.Table) -> Codes:
-    """The operation of each row: from `_op` or `_change_type`, otherwise from the sign of `_weight`."""
+    """The operation code of each row: from `_op` or `_change_type`, otherwise from the sign of `_weight`."""
     if OP in table.column_names:
         return _looked_up(table, OP, _CODES_OF_OP)
     if CHANGE_TYPE in table.column_names:
@@ -52,7 +51,7 @@ def codes_of(table: pa.Table) -> Codes:
 
 
 def weights_of(table: pa.Table, known_codes: Codes | None = None) -> Int64s:
-    """The weight of each row: `_weight` where there is one, otherwise that of its operation."""
+    """The weight of each row: `_weight` if the table has it, otherwise that of the operation."""
     codes = codes_of(table) if known_codes is None else known_codes
     if WEIGHT not in table.column_names:
         return np.sign(codes).astype(np.int64)
@@ -66,25 +65,25 @@ def weights_of(table: pa.Table, known_codes: Codes | None = None) -> Int64s:
 
 
 def to_change_feed(table: pa.Table) -> pa.Table:
-    """The same changes with Spark's columns: one row for each copy, none for weight 0."""
+    """Convert to a change feed with Spark's columns: one row per copy, none for weight 0."""
     codes = codes_of(table)
     copies = np.abs(weights_of(table, codes))
     places = np.repeat(np.arange(table.num_rows), copies)
-    found = table.select([name for name in table.column_names if name not in (OP, WEIGHT, CHANGE_TYPE)]).take(places)
-    found = found.rename_columns([COMMIT_COLUMNS.get(name, name) for name in found.column_names])
-    return found.append_column(CHANGE_TYPE, pa.array(_CHANGE_TYPES[codes[places] + 2], pa.string()))
+    feed = table.select([name for name in table.column_names if name not in (OP, WEIGHT, CHANGE_TYPE)]).take(places)
+    feed = feed.rename_columns([COMMIT_COLUMNS.get(name, name) for name in feed.column_names])
+    return feed.append_column(CHANGE_TYPE, pa.array(_CHANGE_TYPES[codes[places] + 2], pa.string()))
 
 
 def from_change_feed(table: pa.Table) -> pa.Table:
-    """A change feed with our columns: `_op` and `_weight` instead of `_change_type`."""
+    """Convert a change feed to laminae's columns: `_op` and `_weight` instead of `_change_type`."""
     codes = _looked_up(table, CHANGE_TYPE, _CODES_OF_CHANGE_TYPE)
-    found = table.drop_columns([CHANGE_TYPE])
-    found = found.rename_columns([OUR_COLUMNS.get(name, name) for name in found.column_names])
-    return found.append_column(OP, ops_of(codes)).append_column(WEIGHT, pa.array(np.sign(codes).astype(np.int64)))
+    changelog = table.drop_columns([CHANGE_TYPE])
+    changelog = changelog.rename_columns([OUR_COLUMNS.get(name, name) for name in changelog.column_names])
+    return changelog.append_column(OP, ops_of(codes)).append_column(WEIGHT, pa.array(np.sign(codes).astype(np.int64)))
 
 
 def ops_of(codes: Codes) -> pa.Array:
-    """The short forms, as in an `_op` column."""
+    """The short names of operations, as in an `_op` column."""
     return pa.array(_SHORT_FORMS[codes + 2], pa.string())
 
 
@@ -98,11 +97,11 @@ def _stored_weights(table: pa.Table) -> Int64s:
 def _looked_up(table: pa.Table, name: str, codes: Mapping[str, int]) -> Codes:
     column = required(table, name)
     known = pa.array(list(codes))
-    found = pc.index_in(column.cast(pa.string()), value_set=known)
-    if found.null_count:
-        unknown = column.filter(pc.is_null(found))[0].as_py()
+    indexes = pc.index_in(column.cast(pa.string()), value_set=known)
+    if indexes.null_count:
+        unknown = column.filter(pc.is_null(indexes))[0].as_py()
         raise SchemaMismatch(path=name, problem=f"{unknown!r} is not one of {', '.join(codes)}")
-    return np.asarray(np.array(list(codes.values()), dtype=np.int8)[np.asarray(found)])
+    return np.asarray(np.array(list(codes.values()), dtype=np.int8)[np.asarray(indexes)])
 
 
 def required(table: pa.Table, name: str) -> pa.ChunkedArray:

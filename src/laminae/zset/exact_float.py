@@ -1,7 +1,8 @@
-"""Sums of doubles that are exact in any order and give back exactly what is retracted, for many groups at once.
+"""Exact sums of doubles for many groups: independent of order, and exactly reversible by retractions.
 
-A double is an integer at a binary place; places are taken together in bins of 32 bits and each (group, bin) keeps one
-128-bit integer. NaN and the infinities are bins of their own that count. It stays linear: rows add, zeros vanish.
+A double is an integer times a power of two; exponents are grouped into bins of 32 bits, and each (group, bin) keeps one
+128-bit integer. NaN and the infinities have bins of their own, which count them. The state is linear: rows are added,
+and zeros are removed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from laminae.zset.wide import Bools, Int64s, UInt64s, WideInts, magnitude, signed
+from laminae.zset.wide_integers import Bools, Int64s, UInt64s, WideInts, magnitude, signed
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,12 +26,12 @@ _MANTISSA_BITS = 52
 _SPECIAL_EXPONENT = 0x7FF
 _BINS = 128
 _MOST_WEIGHT = 1 << 43
-"""A value in its bin has 84 bits and a sign."""
+"""A value in its bin has 84 bits and a sign, which leaves 43 bits of a 128-bit integer for the weight."""
 _UNIT = 1 << -LOWEST
 
 
 def float_parts(values: Floats) -> tuple[Int64s, WideInts]:
-    """The bin and the integer of each value. Both zeros are the integer 0."""
+    """The bin and the integer of each value. 0.0 and -0.0 both have the integer 0."""
     bits = values.view(np.int64)
     exponents = (bits >> _MANTISSA_BITS) & _SPECIAL_EXPONENT
     fractions = bits & ((1 << _MANTISSA_BITS) - 1)
@@ -48,7 +49,7 @@ def float_parts(values: Floats) -> tuple[Int64s, WideInts]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloatSums:
-    """Exact sums: one row for each (group, bin), sorted by both, none of them zero. An absent group sums to 0."""
+    """Exact sums: one non-zero row per (group, bin), sorted by both. A missing group sums to 0."""
 
     groups: Int64s
     bins: Int64s
@@ -61,7 +62,7 @@ class FloatSums:
 
     @classmethod
     def of_values(cls, groups: Int64s, values: Floats, weights: Int64s) -> FloatSums:
-        """Exact while the weights of one bin, all taken positive, stay below 2**43; wider for weights beyond that."""
+        """Exact while the absolute weights of one bin sum to less than 2**43; larger weights get wider integers."""
         bins, integers = float_parts(values)
         if magnitude(weights) * len(weights) >= _MOST_WEIGHT:
             integers = integers.widened(integers.width + 1)
@@ -69,7 +70,7 @@ class FloatSums:
 
     @classmethod
     def of_rows(cls, groups: Int64s, bins: Int64s, integers: WideInts) -> FloatSums:
-        """From rows in any order, several for one (group, bin) too."""
+        """From rows in any order, including several per (group, bin)."""
         keys = groups * _BINS + bins
         if not bool((keys[1:] > keys[:-1]).all()):
             order = np.argsort(keys)
@@ -91,37 +92,37 @@ class FloatSums:
         return FloatSums(self.groups, self.bins, -self.integers)
 
     def finalize(self, count: int) -> Floats:
-        """The sum of each group below `count`, rounded once, half to even. Too large a sum is an infinity."""
+        """The sum of each group below `count`, rounded once, half to even. A sum beyond the range is an infinity."""
         is_finite = self.bins < NAN_BIN
-        found = _finite_sums(self.groups[is_finite], self.bins[is_finite], self.integers.take(is_finite), count)
+        sums = _finite_sums(self.groups[is_finite], self.bins[is_finite], self.integers.take(is_finite), count)
         if bool(is_finite.all()):
-            return found
+            return sums
         nan, positive, negative = (
             self._seen(a_bin, count) for a_bin in (NAN_BIN, POSITIVE_INFINITY_BIN, NEGATIVE_INFINITY_BIN)
         )
-        found[positive], found[negative] = np.inf, -np.inf
-        found[nan | (positive & negative)] = np.nan
-        return found
+        sums[positive], sums[negative] = np.inf, -np.inf
+        sums[nan | (positive & negative)] = np.nan
+        return sums
 
     def _seen(self, special_bin: int, count: int) -> Bools:
-        """The groups in which this special value is left at least once."""
-        found = np.zeros(count, dtype=np.bool_)
+        """The groups in which this special value has a positive count."""
+        is_seen = np.zeros(count, dtype=np.bool_)
         here = self.bins == special_bin
-        found[self.groups[here]] = ~self.integers.take(here).is_negative()
-        return found
+        is_seen[self.groups[here]] = ~self.integers.take(here).is_negative()
+        return is_seen
 
 
 def _finite_sums(groups: Int64s, bins: Int64s, integers: WideInts, count: int) -> Floats:
-    """The bins of a group become one integer, as wide as they are apart; groups of one width are done together."""
-    found = np.zeros(count)
+    """Combine the bins of a group into one integer, as wide as their distance; groups of equal width go together."""
+    sums = np.zeros(count)
     if not len(groups):
-        return found
+        return sums
     is_first = np.concatenate([[True], groups[1:] != groups[:-1]])
     starts, place_of_group = np.flatnonzero(is_first), np.cumsum(is_first) - 1
     lowest = bins[starts]
     spans = bins[np.append(starts[1:], len(groups)) - 1] - lowest
     apart = bins - lowest[place_of_group]
-    # A limb holds two bins; the last one is room for what bins carry into one another.
+    # A limb holds two bins; the last limb has room for carries between bins.
     widths = np.where(spans == 0, 0, spans // 2 + 1) + integers.width
     for width in np.unique(widths).tolist():
         total = np.zeros((width, len(starts)), dtype=np.uint64)
@@ -131,12 +132,12 @@ def _finite_sums(groups: Int64s, bins: Int64s, integers: WideInts, count: int) -
             here = place_of_group[rows]
             total[:, here] = (WideInts(total[:, here]) + _moved_up(integers.take(rows), distance, width)).limbs
         chosen = widths == width
-        found[groups[starts[chosen]]] = rounded(WideInts(total[:, chosen]), lowest[chosen] * BIN_BITS + LOWEST)
-    return found
+        sums[groups[starts[chosen]]] = rounded(WideInts(total[:, chosen]), lowest[chosen] * BIN_BITS + LOWEST)
+    return sums
 
 
 def _moved_up(integers: WideInts, bins: int, width: int) -> WideInts:
-    """Times 2 ** (32 * bins), in `width` limbs."""
+    """The integers times 2 ** (32 * bins), in `width` limbs."""
     limbs, halves = divmod(bins, 2)
     upper = integers.widened(width - limbs)
     if halves:
@@ -145,7 +146,7 @@ def _moved_up(integers: WideInts, bins: int, width: int) -> WideInts:
 
 
 def rounded(integers: WideInts, exponents: Int64s) -> Floats:
-    """integer * 2 ** exponent as the nearest double, ties to even. No exponent may be below -1074."""
+    """integer * 2 ** exponent as the nearest double, ties to even. Exponents must be at least -1074."""
     negative = integers.is_negative()
     limbs = integers.negated_where(negative).limbs
     is_used = limbs != 0
@@ -161,12 +162,12 @@ def rounded(integers: WideInts, exponents: Int64s) -> Floats:
     up = (rest > 0x400) | ((rest == 0x400) & (is_more | (signed(mantissa) % 2 == 1)))
     places = 64 * highest - signed(empty) + 11 + exponents
     with np.errstate(over="ignore"):
-        found = np.ldexp((mantissa + up).astype(np.float64), places)
-    return np.asarray(np.where(negative, -found, found))
+        absolute = np.ldexp((mantissa + up).astype(np.float64), places)
+    return np.asarray(np.where(negative, -absolute, absolute))
 
 
 def _bit_length(values: UInt64s) -> Int64s:
-    """64 at most; a half converts to a double exactly, a limb would be rounded up."""
+    """The bit length, at most 64. Halves of 32 bits convert to a double exactly; a whole limb might be rounded up."""
     high = values >> np.uint64(32)
     is_long = high != 0
     exponents = np.frexp(np.where(is_long, high, values).astype(np.float64))[1]
@@ -180,7 +181,7 @@ def float_units(value: float) -> int:
 
 
 def float_of_units(units: int) -> float:
-    """The nearest double, ties to even; too large a sum is an infinity."""
+    """The nearest double, ties to even; a sum beyond the range is an infinity."""
     try:
         return units / _UNIT
     except OverflowError:

@@ -1,6 +1,6 @@
-"""Net changes: what remains of a change feed for each row when the steps on the way are left out.
+"""Net changes: what remains of a change feed for each row when intermediate states are skipped.
 
-Rows are told apart by their id; a row that came and went, or is again as it was, leaves nothing.
+Rows are identified by their id; a row that was inserted and deleted, or has its old values again, leaves no change.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from laminae.zset.rows import row_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.zset.wide import Int64s
+    from laminae.zset.wide_integers import Int64s
 
 
 def net_changes(table: pa.Table, row_id: Sequence[str], compute_updates: bool = True) -> pa.Table:
-    """At most one insert, one delete, or one pair of images for each id, with the columns that came in.
+    """At most one insert, one delete, or one pair of update images per id, with the columns of the input.
 
-    An id names one row at a time, as in change feeds of Delta and Iceberg. Within a commit what goes comes before what
-    comes, however the feed orders it. Without `compute_updates` a pair is a delete and an insert.
+    An id names one row at a time, as in change feeds of Delta and Iceberg. Within a commit, deletes and preimages are
+    applied before inserts and postimages, however the feed orders them. Without `compute_updates` a pair is a delete
+    and an insert.
     """
     required(table, CHANGE_TYPE)
     for name in row_id:
@@ -50,11 +51,11 @@ def net_changes(table: pa.Table, row_id: Sequence[str], compute_updates: bool = 
         np.where(is_after, CdcOperation.UPDATE_AFTER.change_type, CdcOperation.UPDATE_BEFORE.change_type),
         np.where(is_after, CdcOperation.INSERT.change_type, CdcOperation.DELETE.change_type),
     )
-    # By the commit that left the row as it is; the two images of an update side by side.
+    # Ordered by the commit that last changed the row; the two images of an update are adjacent.
     shown = np.lexsort((is_after, ids, versions[last][ids]))
-    found = table.take(pa.array(places[shown]))
-    where = found.column_names.index(CHANGE_TYPE)
-    return found.set_column(where, table.schema.field(where), pa.array(labels[shown], pa.string()))
+    rows = table.take(pa.array(places[shown]))
+    where = rows.column_names.index(CHANGE_TYPE)
+    return rows.set_column(where, table.schema.field(where), pa.array(labels[shown], pa.string()))
 
 
 def _versions(table: pa.Table) -> Int64s:

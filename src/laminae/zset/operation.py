@@ -1,6 +1,6 @@
-"""The four kinds of change, and the one rule that ties a kind to its weight: they have the same sign.
+"""The four kinds of change, and the invariant that the operation and the weight have the same sign.
 
-Spark's `_change_type` names and the numbers kept in buffers stand in the same table.
+Spark's `_change_type` names and the codes stored in buffers are in the same table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class CdcOperation(Enum):
-    """The value is the short form, as in `_op` columns."""
+    """The value is the short name, as in `_op` columns."""
 
     INSERT = "+I"
     DELETE = "-D"
@@ -21,7 +21,7 @@ class CdcOperation(Enum):
 
     @property
     def weight(self) -> int:
-        """What one such change does to the number of copies of its row."""
+        """The change in the number of copies of the row: 1 or -1."""
         return 1 if self.code > 0 else -1
 
     def is_insert(self) -> bool:
@@ -32,17 +32,17 @@ class CdcOperation(Enum):
 
     @property
     def code(self) -> int:
-        """A small number with the sign of the weight, for columns of operations."""
+        """A small integer with the sign of the weight, for columns of operations."""
         return CODES[self]
 
     @property
     def change_type(self) -> str:
-        """Spark's name for it, as change feeds of Delta and Iceberg write it into `_change_type`."""
+        """Spark's name, as written to `_change_type` by change feeds of Delta and Iceberg."""
         return CHANGE_TYPES[self]
 
     @classmethod
     def of_weight(cls, weight: int) -> CdcOperation:
-        """The plain change of this sign. Weight 0 changes nothing and counts as an insert of no copies."""
+        """+I or -D by the sign. Weight 0 changes nothing and counts as an insert of zero copies."""
         return cls.DELETE if weight < 0 else cls.INSERT
 
 
@@ -64,7 +64,7 @@ OF_CHANGE_TYPE: dict[str, CdcOperation] = {name: operation for operation, name i
 
 
 def agreed(weight: int, operation: CdcOperation | None) -> CdcOperation:
-    """The operation of a change with this weight: derived when not given, checked when given."""
+    """The operation of a change with this weight: derived if None, otherwise checked."""
     if not INT64_MIN <= index(weight) <= INT64_MAX:
         raise ValueError(f"a weight is a 64-bit integer, {weight} is not")
     if operation is None:

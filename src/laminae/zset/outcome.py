@@ -1,31 +1,36 @@
-"""What becomes of a row that was shown before: a closed set of four answers, and the changes that each stands for."""
+"""The result of comparing an emitted row with its new value: four closed cases, and the changes that each emits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar, assert_never
+from typing import TYPE_CHECKING, Generic, TypeVar, assert_never
+
+import numpy as np
 
 from laminae.zset.canonical import canonical
 from laminae.zset.record import ChangelogRecord
+
+if TYPE_CHECKING:
+    from laminae.zset.wide_integers import Bools, Codes
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class NoChange:
-    """Nothing was shown and nothing is to be, or the same as before."""
+    """There was no row and there is none, or the row is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Insert(Generic[Row]):
-    """A row where there was none."""
+    """There is a row and there was none."""
 
     new: Row
 
 
 @dataclass(frozen=True, slots=True)
 class Update(Generic[Row]):
-    """Another row than before."""
+    """The row differs from the previous one."""
 
     old: Row
     new: Row
@@ -33,7 +38,7 @@ class Update(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Generic[Row]):
-    """No row where there was one."""
+    """There was a row and there is none."""
 
     old: Row
 
@@ -41,7 +46,7 @@ class Delete(Generic[Row]):
 Outcome = Insert[Row] | Update[Row] | Delete[Row] | NoChange
 
 NO_CHANGE, INSERT, UPDATE, DELETE = 0, 1, 2, 3
-"""The same four in columns of outcomes."""
+"""Codes of the four outcomes, for columns of outcomes."""
 OUTCOMES: tuple[type[NoChange | Insert[object] | Update[object] | Delete[object]], ...] = (
     NoChange,
     Insert,
@@ -50,8 +55,14 @@ OUTCOMES: tuple[type[NoChange | Insert[object] | Update[object] | Delete[object]
 )
 
 
+def outcomes_of(was_there: Bools, is_there: Bools, is_equal: Bools) -> Codes:
+    """One outcome per key from its old and new presence; `is_equal` is only read where both are present."""
+    changed = np.where(was_there, np.where(is_equal, NO_CHANGE, UPDATE), INSERT)
+    return np.where(is_there, changed, np.where(was_there, DELETE, NO_CHANGE)).astype(np.int8)
+
+
 def outcome_of(old: Row | None, new: Row | None) -> Outcome[Row]:
-    """None stands for no row."""
+    """Compare two rows; None means that there is no row."""
     if new is None:
         return NoChange() if old is None else Delete(old)
     if old is None:
@@ -60,7 +71,7 @@ def outcome_of(old: Row | None, new: Row | None) -> Outcome[Row]:
 
 
 def records_of(outcome: Outcome[Row], event_time: int) -> tuple[ChangelogRecord[Row], ...]:
-    """The changes to emit: -U directly before +U."""
+    """The changes to emit, with -U directly before +U."""
     match outcome:
         case NoChange():
             return ()

@@ -1,6 +1,7 @@
-"""One changed row with its weight. The weight says what happens; the operation is its name and never disagrees.
+"""One changed row with its weight. The weight defines the change; the operation names it and always has the same sign.
 
-Large numbers of changes are columns of an Arrow table (`changelog.py`) or references in a buffer (`buffer.py`).
+Large numbers of changes are stored as columns of an Arrow table (`changelog.py`) or references in a buffer
+(`buffer.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ _DERIVED = cast(CdcOperation, None)
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRecord(Generic[Row]):
-    """`weight` copies of `data` more (or less, when negative), at event time `timestamp` in milliseconds.
+    """Adds `weight` copies of `data` (removes them if negative), at event time `timestamp` in milliseconds.
 
-    Without an operation it is +I or -D by the sign; one of the other sign is a ValueError.
+    Without an operation it is +I or -D by the sign; an operation of the other sign is a ValueError.
     """
 
     data: Row
@@ -40,7 +41,7 @@ class ChangelogRecord(Generic[Row]):
 
     @classmethod
     def retraction(cls, old: Row, new: Row, timestamp: int) -> tuple[ChangelogRecord[Row], ChangelogRecord[Row]]:
-        """The old row out and the new row in: -U first, then +U."""
+        """The retraction of the old row and the insertion of the new one: -U first, then +U."""
         before = cls(old, -1, timestamp, CdcOperation.UPDATE_BEFORE)
         return before, cls(new, 1, timestamp, CdcOperation.UPDATE_AFTER)
 

@@ -1,6 +1,7 @@
-"""What is left of a changelog for a table that knows rows by their key: one row to put, or one to delete, for each key.
+"""Reduce a changelog to upserts: for each key, at most one row to upsert or one to delete.
 
-The order of the changes does not matter; what came and went, and what is again as it was, leaves nothing.
+The order of the changes does not matter; rows that were inserted and deleted, or have their old values again, leave
+nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INSERT, _UPDATE, _DELETE = (
-    CODES[each] for each in (CdcOperation.INSERT, CdcOperation.UPDATE_AFTER, CdcOperation.DELETE)
+    CODES[operation] for operation in (CdcOperation.INSERT, CdcOperation.UPDATE_AFTER, CdcOperation.DELETE)
 )
 
 
 def upserts(table: pa.Table, key: Sequence[str]) -> pa.Table:
-    """+I, +U or -D with weight 1 or -1, in the order of first appearance of the keys; the other columns as they came.
+    """+I, +U or -D with weight 1 or -1, in the order of first appearance of the keys; other columns are unchanged.
 
-    A +U whose -U is not there stays one.
+    A +U without its -U stays a +U.
     """
     codes = codes_of(table)
     weights = weights_of(table, codes)
@@ -33,18 +34,18 @@ def upserts(table: pa.Table, key: Sequence[str]) -> pa.Table:
         return table
     rows = row_groups(table, data_columns(table))
     net = np.add.reduceat(weights[rows.order], rows.starts)
-    # The last of equal rows stands for them, so that its time is the latest.
+    # The last of equal rows represents them, so that its timestamp is the latest.
     last = rows.order[np.append(rows.starts[1:], len(rows.order)) - 1]
     keys = row_groups(table, list(key)).numbers
     count = int(keys.max()) + 1
     put, gone = np.full(count, -1), np.full(count, -1)
-    for places, found in ((last[net > 0], put), (last[net < 0], gone)):
-        # Of several, which a key should not have, the last one.
-        np.maximum.at(found, keys[places], places)
+    for places, selected in ((last[net > 0], put), (last[net < 0], gone)):
+        # If a key has several rows, which it should not, take the last one.
+        np.maximum.at(selected, keys[places], places)
     chosen = np.where(put >= 0, put, gone)
     is_update = (gone >= 0) | (codes[chosen] == _UPDATE)
     kinds = np.where(put >= 0, np.where(is_update, _UPDATE, _INSERT), _DELETE)
     left = chosen >= 0
-    found = table.take(pa.array(chosen[left]))
+    selected = table.take(pa.array(chosen[left]))
     own = {OP: ops_of(kinds[left].astype(np.int8)), WEIGHT: pa.array(np.sign(kinds[left]).astype(np.int64))}
-    return pa.table({name: own.get(name, found.column(name)) for name in found.column_names})
+    return pa.table({name: own.get(name, selected.column(name)) for name in selected.column_names})

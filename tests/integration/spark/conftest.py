@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import laminae as lm
-from laminae.spark.session import by_socket_file
+from laminae.spark.catalyst.session import by_socket_file
 from tests.support.decoding import Decode
 from tests.support.decoding import decoded as decode_all
 from tests.support.spark_sessions import end_session

@@ -28,13 +28,15 @@ def test_the_oldest_format_opens_with_all_that_is_in_it(oldest_home: str) -> Non
         (source,) = catalog.sources()
         assert (source.name, source.version, source.primary_key) == ("Orders", 2, (1,))
         assert source.watermark == WatermarkRecord(2, 5_000_000)
-        assert source.options == (("connector", "push"),)
+        # Numbers in TIMESTAMP columns were seconds then.
+        assert source.options == (("connector", "push"), ("timestamp_unit", "seconds"))
         assert source.schema.equals(columns("id", "price", "note"), check_metadata=True)
         assert source.last_verdict == "RequiresConfirmation"
         assert [(version.version, version.position) for version in catalog.versions(source.id)] == [(1, "0"), (2, None)]
         assert [row.column_name for row in catalog.history()] == ["id", "price", "note"]
         assert [pending.state for pending in catalog.pending()] == [PendingState.PENDING]
         assert [view.reads for view in catalog.views()] == [(("orders", (1, 2)), ("other", ()))]
+        assert [catalog.compacted(view.id) for view in catalog.views()] == [()]
         assert [sink.relation for sink in catalog.sinks()] == ["orders"]
         assert [found.end_offsets for found in catalog.epochs(source.id)] == ["10"]
         assert catalog.settings() == {"language": "en"}

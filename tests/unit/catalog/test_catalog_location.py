@@ -8,9 +8,10 @@ import traceback
 import pytest
 
 from laminae.catalog import open_catalog
-from laminae.catalog.location import find_home, postgres_url
-from laminae.catalog.postgres import PostgresDriver
+from laminae.catalog.drivers.postgres import PostgresDriver
+from laminae.catalog.location import find_home
 from laminae.errors import CatalogUnavailable, InvalidOption, NotAvailable
+from laminae.net.postgres import PostgresSettings
 
 SECRET = "s3cr3t"
 
@@ -35,15 +36,18 @@ def test_a_file_uri_may_escape_its_characters() -> None:
 def test_a_reference_stands_for_a_part_of_the_url_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD", "a:b@c/d%")
     monkeypatch.setenv("SERVER", "db.example")
-    driver = PostgresDriver(*postgres_url("postgresql://u:${env:PASSWORD}@${env:SERVER}:5433/d", "h"), schema="s")
-    assert driver._parameters["password"] == "a:b@c/d%"
+    settings = PostgresSettings.of_url("postgresql://u:${env:PASSWORD}@${env:SERVER}:5433/d", "h")
+    driver = PostgresDriver(settings, schema="s")
+    assert settings.parameters["password"] == "a:b@c/d%"
     assert driver.location == "postgresql://u@db.example:5433/d (schema s)"
 
 
 def test_a_reference_can_be_the_whole_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("URL", f"postgres://u:{SECRET}@db.example/d?sslmode=require")
-    driver = PostgresDriver(*postgres_url("${env:URL}", "h"), schema="s")
-    assert (driver._parameters["password"], driver._parameters["sslmode"]) == (SECRET, "require")
+    settings = PostgresSettings.of_url("${env:URL}", "h")
+    driver = PostgresDriver(settings, schema="s")
+    assert (settings.parameters["password"], settings.parameters["sslmode"]) == (SECRET, "require")
+    assert SECRET not in repr(settings)
     assert SECRET not in driver.location
 
 
@@ -52,8 +56,8 @@ def test_a_reference_can_be_the_whole_url(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("mysql://u@h/d", "not a PostgreSQL URL"),
         ("catalog.db", "not a PostgreSQL URL"),
-        ("postgresql://${env:LAMINAE_NO_SUCH}@h/d", "has no LAMINAE_NO_SUCH"),
-        ("postgresql://${vault:x}@h/d", "no references of kind vault"),
+        ("postgresql://${env:LAMINAE_NO_SUCH}@h/d", "LAMINAE_NO_SUCH is not set"),
+        ("postgresql://${vault:x}@h/d", "vault is not a kind of reference"),
         (f"postgresql://u:{SECRET}%zz@h/d", "cannot be read"),
     ],
 )

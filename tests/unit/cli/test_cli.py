@@ -13,9 +13,9 @@ from laminae import Database
 from laminae.catalog.model import SinkRecord
 from laminae.cli import doctor, main
 from laminae.errors import NotAvailable
-from laminae.spark import connectors
-from laminae.spark.delivery.console import deliver_console
-from laminae.spark.delivery.segment import Segment
+from laminae.spark.driver import connectors
+from laminae.spark.sinks.console import deliver_console
+from laminae.spark.sinks.segment import Segment
 
 
 @pytest.fixture
@@ -94,13 +94,14 @@ def test_looking_at_a_home_that_is_not_there_does_not_make_it(run, tmp_path):
     assert not (tmp_path / "mistyped").exists()
 
 
+@pytest.mark.spark
 def test_json_is_json_whatever_the_answer_holds(run):
     _, out, _ = run("sql", "SELECT double('NaN') AS x, 1 AS a, 2 AS a", "--json")
     assert json.loads(out, parse_constant=pytest.fail) == [{"x": "nan", "a": 1, "a_3": 2}]
 
 
 def test_version_is_printed(run):
-    assert run("--version")[:2] == (0, "0.1.0\n")
+    assert run("--version")[:2] == (0, "0.2.0\n")
 
 
 def test_wide_answers_are_not_folded_when_piped(orders):

@@ -12,7 +12,8 @@ import pytest
 
 import laminae as lm
 from laminae.catalog.updates import AdvanceOwner, NextEpoch, SetViewState
-from laminae.cli import main, watching
+from laminae.cli import main
+from laminae.cli import watch as watching
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = pa.schema(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laminae.codec.avro_forms import INSTANT, LOCAL, TIME
-from laminae.codec.avro_of_columns import avro_of_columns
-from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.avro.from_columns import avro_of_columns
+from laminae.codec.avro.to_columns import columns_of_avro
+from laminae.codec.avro.type_table import INSTANT, LOCAL, TIME
 from laminae.errors import NoAvroForm
 from laminae.schema.avro import check_avro
 from laminae.schema.column import ALIASES, DEFAULT, EXTERNAL_ID

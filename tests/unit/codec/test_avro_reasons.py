@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from laminae.codec.avro_reasons import can_tell, why_unreadable
+from laminae.codec.avro.errors import can_tell, why_unreadable
 from laminae.codec.confluent import HEADER
 from tests.support.avro_records import framed, record_schema
 from tests.support.registry_double import avro_field as field

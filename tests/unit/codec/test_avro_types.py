@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from laminae.codec.avro_forms import DURATION, FORMS, INSTANT, LOCAL, TIME
-from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.avro.to_columns import columns_of_avro
+from laminae.codec.avro.type_table import DURATION, FORMS, INSTANT, LOCAL, TIME
 from laminae.errors import InvalidDefault, InvalidSchema, NoColumnForm
 from laminae.schema.column import columns_of
 

@@ -27,7 +27,7 @@ def test_the_id_is_written_with_its_highest_byte_first() -> None:
         (b"\0\0\0\1", "it has 4 bytes"),
         (b'{"a":1}', "it begins with 123"),
         (b"\1" + b"0" * 16, "GUID"),
-        (b"\0\xff\0\0\0", "not below 0"),
+        (b"\0\xff\0\0\0", "not negative"),
     ],
 )
 def test_a_message_without_a_frame_is_refused_with_what_it_has(message: bytes, told: str) -> None:

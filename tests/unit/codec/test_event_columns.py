@@ -7,9 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from laminae.codec.connect_schema import event_columns
-from laminae.codec.event_avro import event_columns_of_avro, event_text, has_path
-from laminae.codec.sent_values import as_sent, by_looks, fitted, has_rules, rule_of, with_rule, without_rules
+from laminae.codec.debezium.avro_schema import event_columns_of_avro, event_text, has_path
+from laminae.codec.debezium.connect_schema import event_columns
+from laminae.codec.value_encodings import as_sent, by_looks, fitted, has_rules, rule_of, with_rule, without_rules
 from laminae.errors import NoColumnForm
 from laminae.schema.avro import parse_avro
 from tests.support.build import col
@@ -140,7 +140,7 @@ def test_columns_of_an_envelope_in_avro_are_those_of_its_row():
 
 
 def test_record_that_is_no_envelope_is_refused():
-    with pytest.raises(NoColumnForm, match="no envelope"):
+    with pytest.raises(NoColumnForm, match="not a Debezium envelope"):
         event_columns_of_avro(json.dumps({"type": "record", "name": "A", "fields": [{"name": "after", "type": "int"}]}))
 
 

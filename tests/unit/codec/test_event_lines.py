@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from laminae.codec.event_lines import event_reader
-from laminae.codec.sent_values import by_looks
+from laminae.codec.debezium.json_lines import event_reader
+from laminae.codec.value_encodings import by_looks
 from tests.support.debezium_events import compact, envelope, message
 
 ROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
@@ -89,7 +89,7 @@ ODD = {
     "no row": message("u", 11, before={"id": 1, "name": "a"}),
     "no key of what goes": message("d", 11),
     "no place": ONE.replace('"lsn":10', '"lsn":null'),
-    "a place that is no number": ONE.replace('"lsn":10', '"lsn":"10"'),
+    "a place that is not a number": ONE.replace('"lsn":10', '"lsn":"10"'),
     "a place too far": ONE.replace('"lsn":10', f'"lsn":{2**62}'),
     "no value of the key": message("c", 11, {"id": None, "name": "a"}),
     "a column that is new": message("c", 11, {"id": 1, "name": "a", "new": None}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laminae as lm
-from laminae.engine.added_columns import added_defaults
+from laminae.engine.evolution.added_columns import added_defaults
 
 VIEWS = {
     "everything": "SELECT * FROM s",

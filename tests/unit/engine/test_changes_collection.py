@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from laminae.catalog.model import AdvanceRecord, SavepointRecord, SinkRecord, ViewRecord
-from laminae.catalog.updates import ForgetChanges
-from laminae.engine.changes_collection import ChangesFacts, plan_changes_collection
-from laminae.engine.collection import GRACE, Stored
+from laminae.catalog.changelog_updates import ForgetChanges
+from laminae.catalog.model import AdvanceRecord, CompactedRecord, SavepointRecord, SinkRecord, ViewRecord
+from laminae.engine.retention.changelog_retention import ChangesFacts, expired_until, plan_changes_collection
+from laminae.engine.retention.source_retention import GRACE, Stored
 from tests.support.catalogs import columns
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -19,7 +19,7 @@ LONG_AGO = NOW - timedelta(days=30)
 
 def advance(number, *files):
     known = {"epoch": number, "files": files, "rows": 1, "anomalies": 0, "dropped": 0, "schema": columns("id")}
-    known |= {"late_files": (), "refused_files": ()}
+    known |= {"late_files": (), "refused_files": (), "held_files": ()}
     names = AdvanceRecord.__dataclass_fields__
     return AdvanceRecord(**{name: known.get(name) for name in names})
 
@@ -113,3 +113,83 @@ def test_late_rows_and_dead_letters_of_a_view_go_when_they_are_older_than_they_a
 def test_each_of_them_has_its_own_retention_and_none_means_for_ever():
     assert [removal.path for removal in set_aside(late=None).removals] == ["bad", "stray"]
     assert [removal.path for removal in set_aside(letters=None).removals] == ["late", "stray"]
+
+
+def test_a_changelog_that_is_the_table_of_its_view_stays():
+    assert plan(is_table=True) == ([], None)
+
+
+def ranges(*given, created_at=LONG_AGO):
+    return [CompactedRecord(*each, (f"m{each}/0",), 1, True, created_at, columns("id")) for each in given]
+
+
+def merged(**given):
+    """Paths that go of a changelog that is the table of its view, and the epochs and the ranges that are forgotten."""
+    found = plan_changes_collection(facts(is_table=True, **given), NOW)
+    replaced = found.replaced and found.replaced.ranges
+    return [each.path for each in found.removals], found.forgotten and found.forgotten.epochs, replaced
+
+
+def test_changes_whose_rows_were_merged_go_as_those_of_other_views_do():
+    assert merged(compacted=ranges((3, 5))) == (["a", "b"], (3, 5), None)
+    assert merged(compacted=ranges((3, 3))) == (["a"], (3,), None)
+    assert merged(compacted=ranges((5, 5))) == ([], None, None)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"options": ()},
+        {"compacted": ranges((3, 5), created_at=NOW - GRACE / 2)},
+        {"sinks": [sink(3)]},
+        {"sinks": [sink(4)]},
+        {"emissions": [4]},
+        {"views": [view(3, "waiting")]},
+        {"savepoints": [SavepointRecord("s", 5, LONG_AGO)]},
+    ],
+    ids=["unset", "just merged", "as of a sink", "between", "as of a tick", "as of a view", "savepoint"],
+)
+def test_changes_that_are_a_table_stay_while_anybody_would_miss_a_row(kept):
+    assert merged(**{"compacted": ranges((3, 5)), **kept}) == ([], None, None)
+
+
+def test_how_long_may_be_set_for_the_home():
+    given = {"options": (), "settings": {"changelog_retention": "1 day"}}
+    assert merged(compacted=ranges((3, 5)), **given) == (["a", "b"], (3, 5), None)
+
+
+def test_the_segments_that_a_range_does_not_have_as_of_an_epoch_stay():
+    """A sink is at 3: its rows are those of the segment, as the range goes beyond."""
+    assert merged(compacted=ranges((3, 5)), sinks=[sink(3)])[1] is None
+    assert merged(compacted=ranges((3, 3), (3, 5)), sinks=[sink(3)])[1:] == ((3,), None)
+
+
+def test_ranges_go_when_a_larger_one_has_their_rows_and_nobody_reads_them():
+    known = {"compacted": ranges((3, 3), (5, 9), (3, 9)), "options": ()}
+    stored = [Stored(f"m{each}", 1, LONG_AGO) for each in ((3, 3), (5, 9), (3, 9))]
+    assert merged(**known, stored=stored) == (["m(3, 3)", "m(5, 9)"], None, ((3, 3), (5, 9)))
+    assert merged(**known, stored=stored, savepoints=[SavepointRecord("s", 4, NOW)])[2] == ((5, 9),)
+    young = [*known["compacted"][:2], *ranges((3, 9), created_at=NOW - GRACE / 2)]
+    assert merged(compacted=young, options=(), stored=stored) == ([], None, None)
+
+
+def test_files_of_a_merge_that_was_not_committed_go_and_those_of_one_under_way_stay():
+    stored = [Stored("m(3, 5)", 1, LONG_AGO), Stored("dead", 1, LONG_AGO), Stored("young", 1, NOW - GRACE / 2)]
+    assert merged(compacted=ranges((3, 5)), options=(), stored=stored)[0] == ["dead"]
+
+
+def test_the_last_epoch_that_retention_wants_to_go_is_known_before_it_is_merged():
+    assert expired_until(facts(is_table=True), NOW) == 5
+    assert expired_until(facts(is_table=True, sinks=[sink(4)]), NOW) == 3
+    assert expired_until(facts(is_table=True, options=()), NOW) == 0
+    assert expired_until(facts(), NOW) == 0
+
+
+def test_changes_that_were_held_back_go_when_a_tick_has_emitted_them():
+    held = [replace(advance(number), held_files=(name,)) for number, name in ((3, "a"), (6, "b"), (9, "c"))]
+    advances = [*held[:2], replace(advance(7), bound=1), held[2]]
+    assert plan_changes_collection(facts(advances=advances), NOW).forgotten == ForgetChanges(7, (), (), (), (3, 6))
+    pinned = [SavepointRecord("s", 5, LONG_AGO)]
+    assert [
+        each.path for each in plan_changes_collection(facts(advances=advances, savepoints=pinned), NOW).removals
+    ] == ["b"]

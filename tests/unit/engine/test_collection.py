@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from laminae.catalog.changelog_updates import ForgetSegments
 from laminae.catalog.model import EpochRecord, SavepointRecord, SinkRecord, SourceRecord
-from laminae.catalog.updates import ForgetSegments
-from laminae.engine.collection import GRACE, SourceFacts, Stored, plan_collection
-from laminae.engine.options import duration
+from laminae.engine.options.rows import duration
+from laminae.engine.retention.source_retention import GRACE, SourceFacts, Stored, plan_collection
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=30)

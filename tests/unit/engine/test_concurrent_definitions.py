@@ -8,9 +8,9 @@ import pytest
 
 import laminae as lm
 from laminae.catalog import open_catalog
-from laminae.ddl import parse
 from laminae.engine.engine import MOST_ATTEMPTS, Engine
 from laminae.errors import ConcurrentChange, UnknownObject
+from laminae.sql import parse
 
 (VIEW,) = parse("CREATE MATERIALIZED VIEW v AS SELECT id, count(*) AS n FROM s GROUP BY id")
 

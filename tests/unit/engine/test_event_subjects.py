@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae import ddl
-from laminae.codec.sent_values import has_rules, rule_of
-from laminae.engine import subjects
+from laminae import sql as ddl
+from laminae.codec.value_encodings import has_rules, rule_of
 from laminae.engine.engine import Engine
-from laminae.engine.writers import SubjectFinder, Writers, as_of
+from laminae.engine.writer_schemas import registry as subjects
+from laminae.engine.writer_schemas.binding import SubjectFinder, WriterSchemaBinder, as_of
 from laminae.registry import RegistryClient, RegistrySettings, Retry
 from tests.support.registry_double import Registry, avro_field
 
@@ -65,7 +65,7 @@ def test_row_that_changes_adds_columns_and_takes_none_away(catalog, engine, regi
     put(registry, ID, avro_field("name", ["null", "string"], default=None))
     create(engine, "PRIMARY KEY (id)")
     newer = put(registry, avro_field("id", "long"), AT)
-    Writers(catalog, engine).meet("things", newer)
+    WriterSchemaBinder(catalog, engine).meet("things", newer)
     source = engine.source("things")
     assert [(field.name, str(field.type), field.nullable) for field in source.schema] == [
         ("id", "int64", True),
@@ -77,13 +77,13 @@ def test_row_that_changes_adds_columns_and_takes_none_away(catalog, engine, regi
 
 def test_declared_type_of_a_time_is_kept(catalog, engine, registry):
     create(engine, "id BIGINT NOT NULL, at TIMESTAMP, PRIMARY KEY (id)")
-    Writers(catalog, engine).meet("things", put(registry, ID, AT))
+    WriterSchemaBinder(catalog, engine).meet("things", put(registry, ID, AT))
     (bound,) = catalog.writers(engine.source("things").id)
     assert (bound.refusal, str(bound.columns.field("at").type)) == (None, "timestamp[us, tz=UTC]")
 
 
 def test_record_that_is_no_envelope_has_no_rows(catalog, engine, registry):
     create(engine, "id BIGINT NOT NULL, PRIMARY KEY (id)")
-    Writers(catalog, engine).meet("things", registry.put("things-value", ID))
+    WriterSchemaBinder(catalog, engine).meet("things", registry.put("things-value", ID))
     (bound,) = catalog.writers(engine.source("things").id)
-    assert "no envelope" in (bound.refusal or "")
+    assert "not a Debezium envelope" in (bound.refusal or "")

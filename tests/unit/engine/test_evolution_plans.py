@@ -6,7 +6,7 @@ import pytest
 
 from laminae.catalog.model import SourceRecord, ViewRecord, WatermarkRecord
 from laminae.catalog.updates import AddPending, AddVersion, RecordVerdict
-from laminae.engine.evolution import Proposal, plan_evolution
+from laminae.engine.evolution.evolution_plan import Proposal, plan_evolution
 from laminae.engine.plan import Outcome, explain
 from laminae.errors import DependentsExist, EvolutionRejected, IncompatibleChange, InvalidSchema
 from laminae.schema.evolvable import EvolutionTrigger
@@ -117,7 +117,7 @@ def test_a_change_that_breaks_the_mode_is_refused_and_only_its_verdict_is_kept()
         (
             EvolutionTrigger.DATA,
             True,
-            " and confirm the change again, or give it up with REJECT CHANGE.",
+            " and confirm the change again, or discard it with REJECT CHANGE.",
         ),
         (EvolutionTrigger.MANUAL_REFRESH, False, "SET COMPATIBILITY."),
     ],

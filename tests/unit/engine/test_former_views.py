@@ -8,7 +8,7 @@ import pytest
 
 from laminae.catalog import open_catalog
 from laminae.catalog.updates import AdvanceOwner, NextEpoch, PutSavepoint, PutSink, SetSinkProgress
-from laminae.engine.former_views import delivered_before, still_read
+from laminae.engine.views.replacement import delivered_before, still_read
 from tests.support.catalogs import NOON, columns, view
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae import ddl
+from laminae import sql as ddl
 from laminae.engine.engine import Engine
-from laminae.engine.heads import BEGIN, PAYLOAD, Heads, head_of, told_columns
-from laminae.engine.writers import as_of
+from laminae.engine.writer_schemas.binding import as_of
+from laminae.engine.writer_schemas.inline import BEGIN, PAYLOAD, Heads, head_of, told_columns
 from laminae.schema.column import columns_of
 from tests.support.debezium_events import connect_field, told
 

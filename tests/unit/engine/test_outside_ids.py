@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from laminae.catalog import open_catalog
-from laminae.ddl import parse
 from laminae.engine.engine import Engine
 from laminae.engine.ports import FoundSchema
 from laminae.schema.column import columns_of
 from laminae.schema.evolvable import Applied, EvolutionTrigger, NeedsConfirmation, NoChange
+from laminae.sql import parse
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def test_a_view_that_only_adds_rows_may_be_appended(db, relation):
 
 @pytest.mark.parametrize(("relation", "reason"), [("totals", "the aggregates of a group"), ("above", "rows of totals")])
 def test_a_view_that_takes_rows_back_may_not_be_appended(db, relation, reason):
-    with pytest.raises(InvalidOption, match=f"view {relation} takes rows back .{reason}"):
+    with pytest.raises(InvalidOption, match=f"view {relation} retracts rows .{reason}"):
         create(db, relation, "append")
     assert db._catalog.sink("k") is None
 
@@ -60,7 +60,7 @@ def test_an_upsert_needs_columns_that_identify_a_row(db):
     db.sql("DROP SINK k")
     with pytest.raises(InvalidOption, match="no columns of view above identify"):
         create(db, "above", "upsert")
-    with pytest.raises(InvalidOption, match="source orders are only added"):
+    with pytest.raises(InvalidOption, match="source orders is append-only"):
         create(db, "orders", "upsert")
 
 
@@ -98,9 +98,9 @@ def test_rows_of_a_view_are_identified_by_the_key_of_its_source(db, query, is_ke
 
 
 def test_a_table_has_no_place_for_changes(db):
-    with pytest.raises(InvalidOption, match="holds rows, not their changes"):
+    with pytest.raises(InvalidOption, match="stores rows, not changes"):
         db.sql(f"CREATE SINK k FROM totals WITH ({TABLE}, mode = 'changelog')")
-    with pytest.raises(InvalidOption, match="view above takes rows back") as told:
+    with pytest.raises(InvalidOption, match="view above retracts rows") as told:
         db.sql(f"CREATE SINK k FROM above WITH ({TABLE})")
     assert "changelog" not in told.value.remedy
 
@@ -165,7 +165,7 @@ def test_a_view_is_not_replaced_by_one_that_a_sink_of_it_could_not_take(db):
 def test_a_view_is_not_replaced_under_another_whose_sink_could_not_take_what_it_becomes(db):
     create(db, "above_large", "append")
     query = "SELECT customer AS id, COUNT(*) AS n FROM orders GROUP BY customer"
-    with pytest.raises(InvalidOption, match="view above_large takes rows back"):
+    with pytest.raises(InvalidOption, match="view above_large retracts rows"):
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW large AS {query}")
 
 
@@ -174,7 +174,7 @@ def test_a_view_whose_rows_were_appended_somewhere_is_not_replaced(db):
     again = f"CREATE OR REPLACE MATERIALIZED VIEW large AS {VIEWS['large']} AND id > 1"
     db.sql(again)
     db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
-    with pytest.raises(InvalidOption, match="cannot take back the rows that view large has given it"):
+    with pytest.raises(InvalidOption, match="cannot retract the rows that view large has delivered to it"):
         db.sql(again)
 
 
@@ -182,7 +182,7 @@ def test_a_view_whose_rows_were_appended_somewhere_is_not_replaced(db):
 def test_rows_that_were_added_to_a_table_or_a_topic_are_not_taken_back_either(db, made):
     db.sql(f"CREATE SINK k FROM large WITH ({made})")
     db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
-    with pytest.raises(InvalidOption, match="cannot take back"):
+    with pytest.raises(InvalidOption, match="cannot retract"):
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW large AS {VIEWS['large']} AND id > 1")
 
 
@@ -192,5 +192,5 @@ def test_a_table_that_knows_rows_by_a_key_keeps_it(db):
     db.sql(f"{put} customer, MAX(id) AS n, MIN(id) AS least FROM orders GROUP BY customer")
     db._catalog.commit([SetSinkProgress(db._catalog.sink("k").id, 3, "live")])
     db.sql(f"{put} customer, MAX(id) AS n FROM orders GROUP BY customer")
-    with pytest.raises(InvalidOption, match="its table knows rows by customer"):
+    with pytest.raises(InvalidOption, match="its table is keyed by customer"):
         db.sql(f"{put} amount, MAX(id) AS n FROM orders GROUP BY amount")

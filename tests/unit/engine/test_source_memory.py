@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 
 from laminae.catalog.model import SourceRecord, VersionRecord, WriterRecord
-from laminae.engine.epochs import (
-    CLOSER_EPOCHS,
+from laminae.engine.epochs.epoch_plan import (
+    DISABLED_EPOCHS,
     MOST_STAMPS,
-    SourceMemory,
-    Way,
+    SourceCache,
     in_force,
     pieces,
     plan_epoch,
     refuse_alike,
 )
+from laminae.engine.epochs.read_strategy import ARROW, ReadStrategy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -36,7 +36,7 @@ def versions(*positions):
 
 
 def memory_of(*positions, connector="push"):
-    memory = SourceMemory()
+    memory = SourceCache()
     memory.learn(source(len(positions), connector), lambda _: versions(*positions))
     return memory
 
@@ -110,24 +110,31 @@ def test_a_version_that_had_no_place_and_a_new_one_are_read_again():
     assert len(memory.versions) == 3
 
 
-def test_a_closer_look_lasts_for_some_epochs():
+def test_a_disabled_strategy_stays_so_for_some_epochs():
     memory = memory_of("0")
-    assert memory.ways(3) == [Way.SHORT, Way.CHUNKED, Way.QUICK]
-    memory.look_closer(3, than=Way.SHORT, only_long=True)
-    assert memory.ways(3) == [Way.CHUNKED, Way.QUICK]
-    memory.look_closer(3, than=Way.CHUNKED)
-    assert memory.ways(3) == [Way.QUICK]
-    memory.look_closer(4, than=Way.QUICK)
-    assert memory.ways(3 + CLOSER_EPOCHS) == []
-    assert memory.ways(4 + CLOSER_EPOCHS) == [Way.SHORT, Way.CHUNKED]
+    assert memory.disabled(3) == frozenset()
+    memory.disable(3, ReadStrategy.ARROW_SHORT_LINES, only_long=True)
+    assert memory.disabled(3) == {ReadStrategy.ARROW_SHORT_LINES}
+    memory.disable(3, ReadStrategy.ARROW_LINES)
+    memory.disable(4, ReadStrategy.FAST_PLAN)
+    assert memory.disabled(3 + DISABLED_EPOCHS) == {*ARROW, ReadStrategy.FAST_PLAN}
+    assert memory.disabled(4 + DISABLED_EPOCHS) == {ReadStrategy.FAST_PLAN}
+    assert memory.disabled(5 + DISABLED_EPOCHS) == frozenset()
 
 
 def test_what_is_odd_among_short_records_is_not_tried_as_a_long_one():
     memory = memory_of("0")
-    memory.look_closer(3, than=Way.SHORT)
-    assert memory.ways(3) == [Way.QUICK]
-    assert memory.ways(3 + CLOSER_EPOCHS) == [Way.QUICK]
-    assert memory.ways(4 + CLOSER_EPOCHS) == list(Way)
+    memory.disable(3, ReadStrategy.ARROW_SHORT_LINES)
+    assert memory.disabled(3 + DISABLED_EPOCHS) == set(ARROW)
+    assert memory.disabled(4 + DISABLED_EPOCHS) == frozenset()
+
+
+def test_a_copy_of_the_cache_learns_on_its_own():
+    memory = memory_of("0")
+    copy = memory.copy()
+    copy.disable(0, ReadStrategy.FAST_PLAN)
+    copy.meet([1])
+    assert (memory.disabled(0), memory.stamps) == (frozenset(), ())
 
 
 def test_a_re_read_is_cut_where_too_many_versions_would_hold_at_once():

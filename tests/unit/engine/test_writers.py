@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laminae import ddl
-from laminae.engine import subjects
+from laminae import sql as ddl
 from laminae.engine.engine import Engine
-from laminae.engine.writers import SubjectFinder, Writers, as_of
+from laminae.engine.writer_schemas import registry as subjects
+from laminae.engine.writer_schemas.binding import SubjectFinder, WriterSchemaBinder, as_of
 from laminae.errors import EvolutionRejected, InvalidOption, RegistryUnavailable
 from laminae.registry import RegistryClient, RegistrySettings, Retry
 from laminae.schema.column import columns_of
@@ -39,8 +39,8 @@ def engine(catalog: Catalog) -> Engine:
 
 
 @pytest.fixture
-def writers(catalog: Catalog, engine: Engine) -> Writers:
-    return Writers(catalog, engine)
+def writers(catalog: Catalog, engine: Engine) -> WriterSchemaBinder:
+    return WriterSchemaBinder(catalog, engine)
 
 
 def create(engine: Engine, columns: str = "", more: str = "") -> SourceRecord:
@@ -82,7 +82,7 @@ def test_declared_columns_need_no_registry_when_they_are_declared(engine: Engine
 
 
 def test_added_widened_and_renamed_columns_evolve_the_source(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     registry.put(SUBJECT, ID, AMOUNT)
     create(engine)
@@ -102,7 +102,7 @@ def test_added_widened_and_renamed_columns_evolve_the_source(
 
 
 def test_an_older_id_only_adds_a_decoder(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     oldest = registry.put(SUBJECT, avro_field("number"), AMOUNT, avro_field("gone"))
     registry.put(SUBJECT, avro_field("id", aliases=["number"]), AMOUNT)
@@ -114,7 +114,7 @@ def test_an_older_id_only_adds_a_decoder(
 
 
 def test_an_incompatible_schema_is_kept_out_by_policy(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     registry.put(SUBJECT, ID, AMOUNT)
     create(engine)
@@ -131,7 +131,7 @@ def test_an_incompatible_schema_is_kept_out_by_policy(
 
 
 def test_new_columns_that_are_not_taken_are_ignored_dead_letters_or_the_end(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     registry.put(SUBJECT, ID, AMOUNT)
     create(engine)
@@ -140,14 +140,14 @@ def test_new_columns_that_are_not_taken_are_ignored_dead_letters_or_the_end(
     assert bindings(catalog, engine)[strict].refusal is None
     run(engine, "ALTER SOURCE orders SET (on_rejected = 'dead_letter')")
     writers.meet("orders", strict)
-    assert "was not taken" in str(bindings(catalog, engine)[strict].refusal)
+    assert "was not accepted" in str(bindings(catalog, engine)[strict].refusal)
     run(engine, "ALTER SOURCE orders SET (on_rejected = 'stop')")
     with pytest.raises(EvolutionRejected):
         writers.meet("orders", strict)
 
 
 def test_an_id_of_another_subject_or_of_none_is_refused_with_its_reason(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     registry.put(SUBJECT, ID)
     create(engine)
@@ -159,7 +159,7 @@ def test_an_id_of_another_subject_or_of_none_is_refused_with_its_reason(
 
 
 def test_a_registry_that_is_away_binds_nothing(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     registry.put(SUBJECT, ID)
     create(engine)
@@ -176,7 +176,7 @@ def test_a_registry_that_is_away_binds_nothing(
 
 
 def test_columns_that_the_source_was_not_given_stay_out_and_new_ones_come_in(
-    engine: Engine, writers: Writers, registry: Registry
+    engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     first = registry.put(SUBJECT, ID, AMOUNT)
     create(engine, "(id BIGINT)")
@@ -203,7 +203,7 @@ def test_refresh_takes_the_newest_schema_of_the_subject(engine: Engine, registry
     ],
 )
 def test_a_subject_is_named_by_a_strategy_or_given(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry, options: str, subject: str
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry, options: str, subject: str
 ) -> None:
     schema_id = registry.put(subject, ID, name="shop.Order")
     create(engine, "(id BIGINT)", f", compatibility = 'BACKWARD', {options}")
@@ -217,7 +217,7 @@ def test_a_subject_that_nothing_tells_is_asked_for(engine: Engine, registry: Reg
 
 
 def test_a_schema_with_a_former_name_is_of_the_column_that_has_another_by_now(
-    catalog: Catalog, engine: Engine, writers: Writers, registry: Registry
+    catalog: Catalog, engine: Engine, writers: WriterSchemaBinder, registry: Registry
 ) -> None:
     first = registry.put(SUBJECT, ID, AMOUNT)
     create(engine, "(id BIGINT NOT NULL, amount INT)")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from laminae.errors import InvalidOption
+from laminae.net.http import NoResponse
 from laminae.registry import RegistryClient, RegistrySettings
-from laminae.registry.http import CONTENT_TYPE, HttpTransport, NoAnswer, Request
+from laminae.registry.transport import CONTENT_TYPE, HttpTransport, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,11 +113,11 @@ def test_a_server_says_how_long_it_wants_to_be_left_alone(address: str) -> None:
 
 
 def test_a_server_that_breaks_off_or_is_not_there_gives_no_answer(address: str) -> None:
-    with pytest.raises(NoAnswer, match="RemoteDisconnected"):
+    with pytest.raises(NoResponse, match="RemoteDisconnected"):
         HttpTransport(RegistrySettings(address, "s"))(Request("GET", "/gone"))
     with serving() as closed:
         pass
-    with pytest.raises(NoAnswer, match="ConnectionRefusedError: Connection refused"):
+    with pytest.raises(NoResponse, match="ConnectionRefusedError: Connection refused"):
         HttpTransport(RegistrySettings(closed, "s"))(Request("GET", "/x"))
 
 
@@ -158,7 +159,7 @@ def test_a_server_is_trusted_by_the_authority_given_and_not_otherwise(certificat
     with serving(server_context(certificate)) as address:
         trusting = RegistrySettings(address, "s", ca=str(certificate.with_name("ca.pem")))
         assert headers_of(trusting)["Host"] in address
-        with pytest.raises(NoAnswer, match="SSLCertVerificationError"):
+        with pytest.raises(NoResponse, match="SSLCertVerificationError"):
             HttpTransport(RegistrySettings(address, "s"))(Request("GET", "/x"))
 
 
@@ -170,7 +171,7 @@ def test_a_client_shows_its_own_certificate(certificate: Path, monkeypatch: pyte
             address, "s", ca=ca, certificate=str(certificate), certificate_password="${env:OPENER}"
         )
         assert headers_of(known)["Host"] in address
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoResponse):
             HttpTransport(RegistrySettings(address, "s", ca=ca))(Request("GET", "/x"))
 
 

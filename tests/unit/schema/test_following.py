@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from laminae.schema.following import followed, learned, refreshed
+from laminae.schema.external.table_changes import followed, learned, refreshed
 
 INT = pa.int64()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from laminae.ddl import AlterColumnType, parse
 from laminae.errors import InvalidSchema
 from laminae.schema.types import TYPES, VARIANT, arrow_type, quote_identifier, sql_type
+from laminae.sql import AlterColumnType, parse
 
 
 def read(text: str) -> pa.DataType:

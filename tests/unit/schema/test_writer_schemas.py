@@ -6,10 +6,10 @@ import json
 
 import pyarrow as pa
 
-from laminae.codec.avro_types import columns_of_avro
+from laminae.codec.avro.to_columns import columns_of_avro
 from laminae.schema.column import columns_of
+from laminae.schema.external.writer_schema import bound, grown, misfit
 from laminae.schema.identity import assign_ids
-from laminae.schema.writer import bound, grown, misfit
 
 
 def avro(*fields: dict[str, object]) -> pa.Schema:

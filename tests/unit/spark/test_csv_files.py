@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laminae.spark.files import csv_shape
-from laminae.spark.files.csv_inference import grown_by_records
-from laminae.spark.files.csv_shape import Shape, header_names, records_in, shape
-from laminae.spark.files.footers import Refused
+from laminae.spark.formats.csv import shape as csv_shape
+from laminae.spark.formats.csv.inference import grown_by_records
+from laminae.spark.formats.csv.shape import Shape, header_names, records_in, shape
+from laminae.spark.formats.parquet.footers import Refused
 
 CURRENT = pa.schema([("id", pa.int32()), ("n", pa.int64()), ("name", pa.string())])
 
@@ -74,13 +74,15 @@ def test_what_is_too_long_or_gone_is_refused(tmp_path, monkeypatch):
         (b"a,,c", "no name for column 2"),
         (b"a,b,A", "beside a, which differs only in case"),
         (b"a,a", "has a twice"),
+        ("id,\u0131d".encode(), "beside id, which differs only in case"),
+        (b"a, spaced ", ("a", " spaced ")),
         (b"\xff,a", "not valid UTF-8"),
         (b"a\rb", "carriage return"),
         (b"x" * 200_000, "cannot be read"),
     ],
 )
 def test_header_names_columns_or_says_why_not(header, expected):
-    found = header_names(header, ",")
+    found = header_names(header, ",", {" spaced "})
     assert expected in found.reason if isinstance(found, Refused) else found == expected
 
 
@@ -90,6 +92,15 @@ def test_header_names_columns_or_says_why_not(header, expected):
         ([b"1", b"-2", b""], pa.int64()),
         ([b"1", b"1.5", b".5", b"1e3"], pa.float64()),
         ([b"true", b"False"], pa.bool_()),
+        ([b"1.", b"+2", b"1.5e-3"], pa.float64()),
+        ([b"E5"], pa.string()),
+        ([b".e1"], pa.string()),
+        ([b"1e"], pa.string()),
+        ([b"."], pa.string()),
+        ([b"0x10"], pa.string()),
+        ([b"1_000"], pa.string()),
+        (["\uff11\uff12".encode()], pa.string()),
+        ([b"infinity"], pa.string()),
         ([b"007"], pa.string()),
         ([b"9223372036854775808"], pa.string()),
         ([b"9" * 5000], pa.string()),
@@ -116,7 +127,8 @@ def test_type_of_a_new_column_follows_from_all_its_values(values, expected):
 )
 def test_integers_widen_only_as_a_value_asks(value, expected):
     assert grown_by_records(CURRENT, b"id", [value], ",", ()).field("id").type == expected
-    assert grown_by_records(CURRENT, b"n", [value], ",", ()).field("n").type == pa.int64()
+    wide = pa.float64() if expected == pa.float64() else pa.int64()
+    assert grown_by_records(CURRENT, b"n", [value], ",", ()).field("n").type == wide
 
 
 def test_former_names_and_other_case_are_no_new_columns():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laminae.errors import PipelineFailed
-from laminae.spark.lease import identity
-from laminae.spark.pipeline import Pipeline
+from laminae.spark.driver.lease import identity
+from laminae.spark.driver.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import laminae as lm
 from laminae.errors import SnapshotExpired, SourceUnavailable
-from laminae.spark.lake.delta_commits import commit_list
+from laminae.spark.sources.delta.commits import commit_list
 from tests.support.following import followed
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -100,7 +100,7 @@ def test_deletion_vectors_and_other_places_are_refused_by_name(place, found):
     assert listed.items(1) == 3
     reasons = [entry.reason for entry in listed.entries(range(1, 3))]
     assert "by a deletion vector" in reasons[0]
-    assert "outside of this machine" in reasons[1]
+    assert "outside the local file system" in reasons[1]
 
 
 def test_commits_that_are_gone_and_tables_that_were_replaced_are_named(place, found):
@@ -112,7 +112,7 @@ def test_commits_that_are_gone_and_tables_that_were_replaced_are_named(place, fo
         write_deltalake(place, pa.table({"id": [number]}), mode="append")
     DeltaTable(place).create_checkpoint()
     (place / "_delta_log" / f"{2:020}.json").unlink()
-    with pytest.raises(SnapshotExpired, match="version 2, which came after it, is not in the log any more"):
+    with pytest.raises(SnapshotExpired, match="version 2, which follows it, is no longer in the log"):
         listed.items(2)
     for file in (place / "_delta_log").iterdir():
         file.unlink()

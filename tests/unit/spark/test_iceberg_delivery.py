@@ -13,9 +13,9 @@ import pytest
 
 from laminae.catalog.model import SinkRecord
 from laminae.errors import SinkUnavailable
-from laminae.spark.delivery.segment import Holds, Segment
-from laminae.spark.lake.iceberg_sink import deliver_iceberg, take_back_iceberg
-from laminae.spark.lake.key_filter import key_filter
+from laminae.spark.sinks.lakehouse.iceberg import deliver_iceberg, take_back_iceberg
+from laminae.spark.sinks.lakehouse.key_filter import key_filter
+from laminae.spark.sinks.segment import Holds, Segment
 from tests.support.iceberg import put
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ def test_a_commit_is_not_put_on_top_of_anothers(lake: Lake, tmp_path: Path, monk
     def meanwhile(*_: object) -> None:
         monkeypatch.undo()
         deliver_iceberg(segment, sink(lake))
-        monkeypatch.setattr("laminae.spark.lake.iceberg_sink._evolve", lambda *_: None)
+        monkeypatch.setattr("laminae.spark.sinks.lakehouse.iceberg._evolve", lambda *_: None)
 
-    monkeypatch.setattr("laminae.spark.lake.iceberg_sink._evolve", meanwhile)
+    monkeypatch.setattr("laminae.spark.sinks.lakehouse.iceberg._evolve", meanwhile)
     with pytest.raises(SinkUnavailable):
         deliver_iceberg(segment, sink(lake))
     monkeypatch.undo()
@@ -151,7 +151,7 @@ def test_later_epochs_are_taken_back(lake: Lake, tmp_path: Path) -> None:
     deliver_iceberg(rows(tmp_path, 2, pa.table({"id": [20]})), sink(lake))
     assert held(lake) == [{"id": 1}, {"id": 20}]
     put(lake.load("totals"), id=[99])
-    with pytest.raises(SinkUnavailable, match="others have written to it since epoch 1"):
+    with pytest.raises(SinkUnavailable, match="it was written by others since epoch 1"):
         take_back_iceberg(sink(lake), 1)
     take_back_iceberg(sink(lake), 2)
 

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from laminae.catalog.model import SinkRecord
-from laminae.codec.avro_of_columns import avro_of_columns
+from laminae.codec.avro.from_columns import avro_of_columns
 from laminae.codec.confluent import split
 from laminae.errors import NoAvroForm
-from laminae.spark.delivery.kafka import avro
-from laminae.spark.delivery.kafka.deliver import messages_of
-from laminae.spark.delivery.kafka.messages import with_headers
-from laminae.spark.delivery.segment import Holds, Segment
+from laminae.spark.sinks.kafka import avro
+from laminae.spark.sinks.kafka.deliver import messages_of
+from laminae.spark.sinks.kafka.messages import with_headers
+from laminae.spark.sinks.segment import Holds, Segment
 
 if TYPE_CHECKING:
     from pathlib import Path

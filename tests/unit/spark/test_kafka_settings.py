@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from laminae.errors import InvalidOption
-from laminae.spark.kafka.jars import AVRO, KAFKA
-from laminae.spark.kafka.settings import client_settings
+from laminae.spark.sources.kafka.jars import AVRO, KAFKA
+from laminae.spark.sources.kafka.settings import client_settings
 
 SERVERS = ("kafka.bootstrap.servers", "here:9092")
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="${env:KAFKA_PW}";'
@@ -24,7 +24,7 @@ def test_only_options_of_the_client_go_to_it_with_their_secrets(monkeypatch):
 
 def test_a_secret_that_is_not_there_is_named_and_so_is_a_missing_address(monkeypatch):
     monkeypatch.delenv("KAFKA_PW", raising=False)
-    with pytest.raises(InvalidOption, match=r"kafka\.sasl\.jaas\.config of k .* no KAFKA_PW"):
+    with pytest.raises(InvalidOption, match=r"kafka\.sasl\.jaas\.config of k .* KAFKA_PW is not set"):
         client_settings((SERVERS, ("kafka.sasl.jaas.config", JAAS)), "k")
     with pytest.raises(InvalidOption, match=r"kafka\.bootstrap\.servers of k"):
         client_settings((), "k")

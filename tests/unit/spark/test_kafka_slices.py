@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laminae.errors import InvalidOption, LogDamaged, SourceUnavailable
-from laminae.spark.kafka.broker import beginning, topics
-from laminae.spark.kafka.slices import Offsets, Place, Slice, SliceList, Span, cut, merged, nested, parsed
-from laminae.spark.logs.head import LogDirectory
+from laminae.spark.sources.kafka.broker import beginning, topics
+from laminae.spark.sources.kafka.slices import Offsets, Place, Slice, SliceList, Span, cut, merged, nested, parsed
+from laminae.spark.sources.log_head import LogDirectory
 
 A, B = Place("orders", 0), Place("orders", 1)
 AWAY = SourceUnavailable(source="orders", location="Kafka", problem="TimeoutException")

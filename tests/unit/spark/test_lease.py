@@ -15,8 +15,8 @@ import pytest
 
 from laminae.catalog import open_catalog
 from laminae.errors import HomeUnwritable, LeaseHeld, LeaseLost
-from laminae.spark import lease
-from laminae.spark.lease import take_lease
+from laminae.spark.driver import lease
+from laminae.spark.driver.lease import take_lease
 from tests.support.catalogs import NOON
 from tests.support.waiting import until
 

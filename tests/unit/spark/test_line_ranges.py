@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laminae.spark.files.json_chunks import lines_from
+from laminae.spark.formats.json.arrow_lines import lines_from
 
 
 @given(st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"x"))), st.booleans(), st.integers(1, 9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from laminae.errors import LogDamaged, SourceUnavailable
-from laminae.spark.logs.entries import CHUNK
-from laminae.spark.logs.head import LogDirectory
-from laminae.spark.logs.listing import FileList
+from laminae.spark.sources.files.fingerprint import SAMPLED, digest_of
+from laminae.spark.sources.files.listing import FileList
+from laminae.spark.sources.item_log import CHUNK
+from laminae.spark.sources.log_head import LogDirectory
 
 AT = 1_700_000_000
 
@@ -159,3 +161,148 @@ def test_missing_list_is_named(inbox: Path, log: LogDirectory) -> None:
     Path(log.path, "000000000000.jsonl").unlink()
     with pytest.raises(LogDamaged, match=r"000000000000\.jsonl"):
         FileList(log, str(inbox)).items(0)
+
+
+def changed(found: FileList) -> str:
+    problem = found.problem()
+    return "" if problem is None else str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "remedy"),
+    [
+        ('{"a": 2}\n', "the same size but different content", "Restore the original file"),
+        ('{"a": 1}\n{"a": 2}\n', "appended content is not read", "truncate -s 9"),
+        ('{"b": 1}\n{"a": 2}\n', "it has 18 bytes, and had 9", "Restore the original file"),
+        ('{"a"', "it has 4 bytes, and had 9", "Restore the original file"),
+        ("", "it has 0 bytes, and had 9", "Restore the original file"),
+    ],
+)
+@pytest.mark.parametrize("keeps_time", [True, False])
+def test_a_file_with_other_content_than_when_it_was_listed_is_named_with_a_remedy(
+    inbox: Path, log: LogDirectory, text: str, reason: str, remedy: str, keeps_time: bool
+) -> None:
+    put(inbox, "a", text='{"a": 1}\n')
+    found = FileList(log, str(inbox))
+    found.items(0)
+    assert changed(found) == ""
+    put(inbox, "a", 0 if keeps_time else 7, text)
+    assert reason in changed(found)
+    assert remedy in changed(found)
+    # By another process, too, and until it is mended.
+    assert reason in changed(FileList(log, str(inbox)))
+    put(inbox, "a", 9, '{"a": 1}\n')
+    assert changed(found) == ""
+
+
+def test_a_file_that_was_only_touched_moved_away_or_copied_is_the_same(inbox: Path, log: LogDirectory) -> None:
+    for name in ("touched", "gone", "empty", "copied"):
+        put(inbox, name, text="" if name == "empty" else "{}\n")
+    found = FileList(log, str(inbox))
+    assert found.items(0) == 4
+    os.utime(inbox / "touched", (AT + 9, AT + 9))
+    os.utime(inbox / "empty", (AT + 9, AT + 9))
+    os.unlink(inbox / "gone")
+    shutil.copy(inbox / "copied", inbox / "other")
+    os.replace(inbox / "other", inbox / "copied")
+    assert changed(found) == ""
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file of a few bytes: blocks of 4 bytes, at 0, 8, 16, 24 and 32 of 36."""
+    for name, value in (("LARGEST", 20), ("BLOCKS", 5), ("BLOCK", 4)):
+        monkeypatch.setattr(f"laminae.spark.sources.files.fingerprint.{name}", value)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("place", [0, 8, 19, 24, 35])
+def test_a_large_file_that_was_rewritten_with_its_size_and_time_is_named(
+    inbox: Path, log: LogDirectory, place: int
+) -> None:
+    put(inbox, "a", text="a" * 36)
+    found = FileList(log, str(inbox))
+    found.items(0)
+    put(inbox, "a", 0, "a" * place + "b" + "a" * (35 - place))
+    assert "the same size but different content" in changed(found)
+    assert "the same size but different content" in changed(FileList(log, str(inbox)))
+    # Written again as it was, or copied with its time.
+    put(inbox, "a", 0, "a" * 36)
+    assert changed(found) == ""
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_large_file_is_known_by_its_time_and_by_its_blocks(inbox: Path, log: LogDirectory) -> None:
+    put(inbox, "a", text="a" * 36)
+    found = FileList(log, str(inbox))
+    found.items(0)
+    # Between two blocks nothing is compared: another time must do.
+    put(inbox, "a", 1, "a" * 5 + "b" + "a" * 30)
+    assert "too large to be compared in full" in changed(found)
+    put(inbox, "a", 1, "a" * 40)
+    assert "appended content is not read" in changed(found)
+    assert "truncate -s 36" in changed(found)
+    put(inbox, "a", 1, "b" + "a" * 39)
+    assert "it has 40 bytes, and had 36" in changed(found)
+    assert "Restore the original file" in changed(found)
+
+
+def test_the_digest_of_a_large_file_reads_a_bounded_part_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    with file.open("wb") as writing:
+        writing.truncate(1 << 40)
+    assert digest_of(str(file), 1 << 40).startswith(SAMPLED)
+
+
+def test_a_large_file_of_a_list_without_blocks_is_known_by_its_time_alone(
+    inbox: Path, log: LogDirectory, small_blocks: None
+) -> None:
+    put(inbox, "a", text="a" * 36)
+    FileList(log, str(inbox)).items(0)
+    (chunk,) = Path(log.path).glob("*.jsonl")
+    chunk.write_text(json.dumps({**json.loads(chunk.read_text()), "digest": ""}) + "\n")
+    put(inbox, "a", 0, "b" * 36)
+    assert changed(FileList(log, str(inbox))) == ""
+    put(inbox, "a", 1, "a" * 36)
+    assert "too large to be compared" in changed(FileList(log, str(inbox)))
+
+
+def test_entries_of_before_there_were_digests_are_known_by_their_size(inbox: Path, log: LogDirectory) -> None:
+    put(inbox, "a", text="abc")
+    found = FileList(log, str(inbox))
+    found.items(0)
+    (chunk,) = Path(log.path).glob("*.jsonl")
+    line = json.loads(chunk.read_text())
+    text = json.dumps({name: line[name] for name in ("path", "size", "modified")}) + "\n"
+    chunk.write_text(text)
+    put(inbox, "a", 5, "abd")
+    assert changed(FileList(log, str(inbox))) == ""
+    put(inbox, "a", 5, "abcd")
+    assert "what was appended" in changed(FileList(log, str(inbox)))
+
+
+def test_a_sub_directory_is_named_and_read_by_the_pattern_that_is_advised(inbox: Path, log: LogDirectory) -> None:
+    put(inbox, "a")
+    (inbox / "_temporary").mkdir()
+    (inbox / ".hidden").mkdir()
+    found = FileList(log, str(inbox))
+    assert found.items(0) == 1
+    assert changed(found) == ""
+    (inbox / "sub" / "deeper").mkdir(parents=True)
+    put(inbox / "sub" / "deeper", "b")
+    assert f"path = '{inbox}/**'" in changed(found)
+    both = FileList(LogDirectory("other", str(inbox.parent / "log 2")), str(inbox / "**"))
+    assert both.items(0) == 2
+    assert sorted(names(both, range(2))) == ["a", "b"]
+    assert changed(both) == ""
+
+
+def test_many_files_are_looked_at_in_turn(inbox: Path, log: LogDirectory, monkeypatch) -> None:
+    monkeypatch.setattr("laminae.spark.sources.files.listing.MOST_CHECKED", 2)
+    for number in range(5):
+        put(inbox, str(number), number)
+    found = FileList(log, str(inbox))
+    found.items(0)
+    assert changed(found) == ""
+    put(inbox, "3", 3, "[]\n")
+    assert sum(changed(found) != "" for _ in range(3)) >= 1

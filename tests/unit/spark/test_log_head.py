@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laminae.errors import HomeUnwritable, LogDamaged, NewerHome, NotAvailable
-from laminae.spark.logs.head import Head, LogDirectory, log_directory, offset_text
+from laminae.spark.catalyst.streaming.micro_batch_stream import offset_text
+from laminae.spark.sources.log_head import Head, LogDirectory, log_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

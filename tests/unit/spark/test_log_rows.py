@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from laminae.errors import InvalidRow
-from laminae.spark.logs.rows import documents
+from laminae.spark.sources.push_rows import documents
 
 
 def document(value: object) -> str:

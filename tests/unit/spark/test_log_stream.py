@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laminae.errors import LogDamaged, SourceUnavailable
-from laminae.spark.logs.numbered import NumberedLog
-from laminae.spark.logs.stream import LogOffsets, ToldOffsets
-from laminae.spark.logs.tails import ClockTail, open_tail
+from laminae.spark.sources.base import NumberedSource
+from laminae.spark.sources.latest_offset import ClockTail, HeadTail, log_at
+from laminae.spark.sources.micro_batch_stream import LogOffsets, ToldOffsets
 
 if TYPE_CHECKING:
     import os
@@ -76,7 +76,7 @@ def test_damaged_log_does_not_wait() -> None:
 
 
 def test_log_that_lost_items_fails_a_bounded_run(tmp_path: os.PathLike[str]) -> None:
-    offsets = LogOffsets(open_tail({"connector": "push", "source": "orders", "directory": str(tmp_path)}), None)
+    offsets = LogOffsets(HeadTail(log_at({"source": "orders", "directory": str(tmp_path)})), None)
     offsets.fix_target()
     with pytest.raises(LogDamaged, match="4 were there before"):
         offsets.latest(4)
@@ -88,4 +88,4 @@ def test_clock_set_back_makes_a_rate_wait() -> None:
 
 def test_a_log_that_does_not_say_how_its_records_are_read_cannot_be_made() -> None:
     with pytest.raises(TypeError, match=r"abstract.* read"):
-        type("Unread", (NumberedLog,), {})(None)
+        type("Unread", (NumberedSource,), {})(None, None)

@@ -11,8 +11,8 @@ import pytest
 
 from laminae.catalog import open_catalog
 from laminae.errors import SinkUnavailable
-from laminae.spark.delivery import Delivery, Outbox, Segment
-from laminae.spark.delivery.outbox import FIRST_WAIT, LONGEST_WAIT
+from laminae.spark.sinks import Delivery, Outbox, Segment
+from laminae.spark.sinks.outbox import BACKOFF
 from tests.support.catalogs import NOON, drop, sink
 
 if TYPE_CHECKING:
@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 
     from laminae.catalog import Catalog
     from laminae.catalog.model import SinkRecord
+    from laminae.net.backoff import Backoff
 
 NO_SPARK = cast("SparkSession", None)
+
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=BACKOFF.first), timedelta(seconds=BACKOFF.longest)
+
+
+def backoff(chance: float) -> Backoff:
+    return replace(BACKOFF, chance=lambda: chance)
 
 
 @dataclass
@@ -75,7 +82,7 @@ def deliveries() -> Deliveries:
 
 @pytest.fixture
 def outbox(catalog: Catalog, clock: Clock, deliveries: Deliveries) -> Outbox:
-    return Outbox(catalog, "home", clock, dice=lambda: 1.0, delivery=deliveries)
+    return Outbox(catalog, "home", clock, backoff=backoff(1.0), delivery=deliveries)
 
 
 def segments(*epochs: int) -> list[Segment]:
@@ -173,7 +180,7 @@ def test_a_year_of_failures_still_waits_a_minute(outbox: Outbox, deliveries: Del
 def test_jitter_takes_up_to_half_of_the_wait(
     catalog: Catalog, clock: Clock, deliveries: Deliveries, dice: float, seconds: float
 ) -> None:
-    outbox = Outbox(catalog, "home", clock, dice=lambda: dice, delivery=deliveries)
+    outbox = Outbox(catalog, "home", clock, backoff=backoff(dice), delivery=deliveries)
     deliveries.broken = {"one", "two"}
     pump(outbox, 1)
     clock.forward(timedelta(seconds=seconds) - timedelta(microseconds=1))

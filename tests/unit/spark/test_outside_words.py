@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from laminae.spark.lake.outside_words import cause, why
-from laminae.spark.lake.rest_catalog import rest_catalog
+from laminae.spark.sources.iceberg.rest_catalog import rest_catalog
+from laminae.spark.sources.lakehouse.error_text import cause, why
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_secrets_are_hidden_in_parts_and_the_longest_first(said: str, secrets: l
 
 def test_a_problem_behind_the_problem_is_looked_at_too() -> None:
     told, plain = ValueError("refused"), ValueError("refused")
-    told.__cause__ = plain.__context__ = OSError("http://host/?key=k-of-ours")
+    told.__cause__ = plain.__context__ = OSError("http://host/?name=k-of-ours")
     assert cause(told, ["k-of-ours"]) is None
     assert cause(plain, ["k-of-ours"]) is None
     assert cause(plain, ["another"]) is plain

@@ -8,9 +8,9 @@ import pytest
 
 from laminae.codec.decoders import Decoder
 from laminae.schema.identity import assign_ids
-from laminae.spark.files.footers import Footer, Refused, footer, footers
-from laminae.spark.files.matching import grown, misfit, under_live_names, version_names
-from laminae.spark.logs.listing import FileEntry
+from laminae.spark.formats.column_matching import grown, misfit, under_live_names, version_names
+from laminae.spark.formats.parquet.footers import Footer, Refused, footer, footers
+from laminae.spark.sources.files.listing import FileEntry
 
 
 def field(name, kind, number=None, nullable=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from laminae.errors import RecordRefused, SourceUnavailable
-from laminae.spark.running import FIRST_WAIT, SLOW_START, SourceStream
+from laminae.spark.driver.source_query import BACKOFF, SLOW_START, SourceStream
 from tests.support.catalogs import NOON, live, made
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from laminae.catalog.model import SourceRecord
+
+FIRST_WAIT = timedelta(seconds=BACKOFF.first)
 
 
 @dataclass
@@ -61,12 +63,12 @@ def test_a_reader_that_was_too_slow_to_start_is_tried_again_after_a_growing_wait
 
 def test_a_source_that_has_run_for_a_while_waits_no_longer_than_at_first(source: SourceRecord) -> None:
     stream = stream_of(source, RuntimeError(f"{SLOW_START}."))
-    stream.wait = FIRST_WAIT * 8
+    stream.failures = 3
     query = cast("Ended", stream.query)
     query.isActive = True
     assert not stream.is_due(NOON)
     assert not stream.is_due(NOON + FIRST_WAIT * 7)
-    assert stream.wait == FIRST_WAIT * 8
+    assert stream.failures == 3
     assert not stream.is_due(NOON + FIRST_WAIT * 8)
     query.isActive = False
     assert not stream.is_due(NOON + FIRST_WAIT * 9)

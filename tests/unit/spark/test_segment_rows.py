@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from laminae.catalog.model import SinkRecord
-from laminae.spark.delivery.segment import Holds, Segment
-from laminae.spark.lake.segment_rows import segment_rows
+from laminae.spark.sinks.lakehouse.segment_rows import segment_rows
+from laminae.spark.sinks.segment import Holds, Segment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ import pytest
 
 from laminae.catalog.model import SinkRecord
 from laminae.errors import InvalidOption
-from laminae.spark.delivery import Segment
-from laminae.spark.delivery.console import deliver_console
-from laminae.spark.delivery.debezium import with_whole_updates
-from laminae.spark.delivery.files import deliver_files
-from laminae.spark.delivery.segment import Holds
+from laminae.spark.sinks import Segment
+from laminae.spark.sinks.console import deliver_console
+from laminae.spark.sinks.debezium import with_whole_updates
+from laminae.spark.sinks.files import deliver_files
+from laminae.spark.sinks.segment import Holds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +94,7 @@ def test_an_upsert_sink_gets_one_change_of_each_key_from_all_files(tmp_path, out
 def test_an_append_sink_gets_the_rows_as_often_as_they_weigh_and_no_retraction(tmp_path, out):
     deliver_files(changes(tmp_path, [("+I", 1, "a", 1), ("+I", 2, "b", 1)]), sink(out, mode="append"))
     assert pq.read_table(out).to_pylist() == [{"customer": c, "n": 1} for c in ("a", "b", "b")]
-    with pytest.raises(InvalidOption, match="totals took a row back in epoch 7"):
+    with pytest.raises(InvalidOption, match="totals retracted a row in epoch 7"):
         deliver_files(changes(tmp_path, FIRST), sink(out, mode="append"))
 
 

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from laminae.catalog.updates import CommitEpoch
-from laminae.engine import subjects
 from laminae.engine.engine import Engine
-from laminae.engine.epochs import SourceMemory
+from laminae.engine.epochs.epoch_plan import SourceCache
+from laminae.engine.writer_schemas import registry as subjects
 from laminae.errors import RegistryUnavailable
 from laminae.registry import RegistryClient, RegistrySettings, Retry
-from laminae.spark.avro import HELD
-from laminae.spark.lease import take_lease
-from laminae.spark.storage import Storage
-from laminae.spark.writers import WriterMeeting
+from laminae.spark.driver.lease import take_lease
+from laminae.spark.driver.storage import Storage
+from laminae.spark.epoch.writer_schemas import WriterSchemaResolver
+from laminae.spark.formats.avro.decode import HELD
 from tests.support.catalogs import NOON, create, live
 from tests.support.registry_double import Registry, avro_field
 
@@ -47,8 +47,8 @@ def source(catalog: Catalog) -> SourceRecord:
 
 
 @pytest.fixture
-def meeting(catalog: Catalog, tmp_path: Path) -> WriterMeeting:
-    return WriterMeeting(catalog, Engine(catalog), Storage(tmp_path), 0)
+def meeting(catalog: Catalog, tmp_path: Path) -> WriterSchemaResolver:
+    return WriterSchemaResolver(catalog, Engine(catalog), Storage(tmp_path), 0)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     made = Registry()
     client = RegistryClient(RegistrySettings("http://registry", "orders"), made, Retry(attempts=1))
     monkeypatch.setattr(subjects, "client_of", lambda options, owner: client)
-    monkeypatch.setattr("laminae.spark.writers.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("laminae.spark.epoch.writer_schemas.PAUSE_SECONDS", 0.0)
     return made
 
 
@@ -80,15 +80,15 @@ def set_aside(catalog: Catalog, source: SourceRecord, place: Path, reasons: list
 
 
 def test_held_records_are_counted_by_their_schema_id(
-    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, tmp_path: Path
+    catalog: Catalog, source: SourceRecord, meeting: WriterSchemaResolver, tmp_path: Path
 ) -> None:
     assert meeting.held(source) == {}
-    set_aside(catalog, source, tmp_path, [f"{HELD}7", "its bytes are no record", f"{HELD}7"])
+    set_aside(catalog, source, tmp_path, [f"{HELD}7", "its bytes do not match", f"{HELD}7"])
     assert meeting.held(source) == {7: 2}
 
 
 def test_records_are_held_up_to_a_limit_and_then_the_source_waits(
-    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, tmp_path: Path
+    catalog: Catalog, source: SourceRecord, meeting: WriterSchemaResolver, tmp_path: Path
 ) -> None:
     set_aside(catalog, source, tmp_path, [f"{HELD}7", f"{HELD}7"])
     meeting._hold(source, 3, AWAY)
@@ -97,14 +97,14 @@ def test_records_are_held_up_to_a_limit_and_then_the_source_waits(
         meeting._hold(source, 4, AWAY)
 
 
-def test_where_order_matters_the_source_waits(source: SourceRecord, meeting: WriterMeeting) -> None:
+def test_where_order_matters_the_source_waits(source: SourceRecord, meeting: WriterSchemaResolver) -> None:
     keyed = replace(source, options=tuple(sorted((*OPTIONS, ("changelog", "upsert")))))
     with pytest.raises(RegistryUnavailable):
         meeting._hold(keyed, 1, AWAY)
 
 
 def test_what_is_held_is_released_when_the_registry_answers(
-    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry, tmp_path: Path
+    catalog: Catalog, source: SourceRecord, meeting: WriterSchemaResolver, registry: Registry, tmp_path: Path
 ) -> None:
     for _ in range(7):
         registry.put("orders-value", avro_field("id"))
@@ -123,9 +123,9 @@ def test_what_is_held_is_released_when_the_registry_answers(
 
 
 def test_ids_that_are_met_are_bound_and_the_epoch_runs_again(
-    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry
+    catalog: Catalog, source: SourceRecord, meeting: WriterSchemaResolver, registry: Registry
 ) -> None:
-    memory, schema_id = SourceMemory(), registry.put("orders-value", avro_field("id"))
+    memory, schema_id = SourceCache(), registry.put("orders-value", avro_field("id"))
     with lease(catalog) as token:
         assert replace(meeting, lease_token=token).meet(memory, source, [schema_id], lambda: 1)
     assert [writer.schema_id for writer in catalog.writers(source.id)] == [schema_id]
@@ -133,21 +133,21 @@ def test_ids_that_are_met_are_bound_and_the_epoch_runs_again(
 
 
 def test_records_of_ids_that_cannot_be_asked_about_are_counted_and_held(
-    source: SourceRecord, meeting: WriterMeeting, registry: Registry
+    source: SourceRecord, meeting: WriterSchemaResolver, registry: Registry
 ) -> None:
     registry.is_away = True
-    assert not meeting.meet(SourceMemory(), source, [7], lambda: 5)
+    assert not meeting.meet(SourceCache(), source, [7], lambda: 5)
     assert meeting.problem(source.id) is not None
     with pytest.raises(RegistryUnavailable):
-        meeting.meet(SourceMemory(), source, [7], lambda: 6)
+        meeting.meet(SourceCache(), source, [7], lambda: 6)
 
 
-def test_nothing_is_learned_where_every_id_is_known(source: SourceRecord, meeting: WriterMeeting) -> None:
-    assert not meeting.meet(SourceMemory(), source, [], lambda: 0)
+def test_nothing_is_learned_where_every_id_is_known(source: SourceRecord, meeting: WriterSchemaResolver) -> None:
+    assert not meeting.meet(SourceCache(), source, [], lambda: 0)
 
 
 def test_another_driver_finds_what_is_held(
-    catalog: Catalog, source: SourceRecord, meeting: WriterMeeting, registry: Registry, tmp_path: Path
+    catalog: Catalog, source: SourceRecord, meeting: WriterSchemaResolver, registry: Registry, tmp_path: Path
 ) -> None:
     for _ in range(7):
         registry.put("orders-value", avro_field("id"))

@@ -99,7 +99,7 @@ def test_moved_sums_are_told_apart_by_the_query_as_it_ran() -> None:
     assert report.families[0].value.mapping == StructMapping((Kept(1), Kept(0)))
     vouched = judged(checkpoint(one), one, *sums("a", "b"), same_aggregates=True)
     assert vouched.kind == "compatible_as_is"
-    assert any("vouch" in note for note in vouched.notes)
+    assert any("--same-aggregates" in note for note in vouched.notes)
 
 
 def test_an_aggregate_that_is_gone_is_refused() -> None:

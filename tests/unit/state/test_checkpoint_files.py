@@ -119,7 +119,7 @@ def test_format_2_finds_its_schema_files_beside_it_wherever_they_are_said_to_be(
         ({"offsets__1": b"v1\n{}"}, "ends before the offsets"),
         ({"commits__1": b"nothing"}, "does not begin with a version"),
         ({"c__metadata": b"{}"}, "no query id"),
-        ({"c__metadata": b"\xff\xfe"}, "no text"),
+        ({"c__metadata": b"\xff\xfe"}, "not text"),
     ],
 )
 def test_what_is_missing_or_damaged_is_named(changed: dict[str, bytes | None], told: str) -> None:

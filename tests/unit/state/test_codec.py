@@ -152,7 +152,7 @@ def test_schemas_that_are_not_known_are_refused(read: str) -> None:
 
 
 def test_arrow_types_are_the_spark_types_that_streams_use() -> None:
-    from laminae.spark.types import spark_type
+    from laminae.spark.catalyst.types import spark_type
 
     kinds = [
         pa.int8(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from laminae.errors import CheckpointInUse
-from laminae.spark.checkpoint.running import LONGEST_WATCH_SECONDS, Watch, logs
+from laminae.spark.checkpoint.active_query import LONGEST_WATCH_SECONDS, Watch, logs
 
 
 @dataclass

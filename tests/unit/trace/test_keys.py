@@ -12,11 +12,11 @@ import pytest
 from laminae.errors import InvalidSchema
 from laminae.trace.cluster import clusters
 from laminae.trace.compaction import append
-from laminae.trace.levels import levels
 from laminae.trace.lookup import Wanted, latest
 from laminae.trace.spec import TraceSpec, stored_type
 from laminae.trace.store import RunStore
-from laminae.trace.values import before, rank_of, same
+from laminae.zset.comparison import before, rank_of, same
+from laminae.zset.ordered_bits import levels
 
 NAN = float("nan")
 ODD_NAN = float(np.frombuffer(b"\x01\0\0\0\0\0\xf8\xff", dtype=np.float64)[0])

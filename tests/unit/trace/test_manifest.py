@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from laminae.errors import NewerHome, RunDamaged
-from laminae.trace.garbage import orphans
-from laminae.trace.manifest import Manifest, RunEntry
+from laminae.trace.manifest import Manifest, RunEntry, orphans
 from laminae.trace.store import StoredFile
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

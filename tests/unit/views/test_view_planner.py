@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from laminae.errors import QueryFailed, UnknownColumn, UnsupportedSql
-from laminae.views.drawing import drawn
+from laminae.views.explain import drawn
 from laminae.views.identity import operator_id, stateful
-from laminae.views.kernels.aggregates import Function
+from laminae.views.kernels.group_by.aggregates import Function
 from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, quoted, reads_in
 from laminae.views.planner import RelationColumn, plan_view
 
@@ -171,8 +171,8 @@ def test_what_a_view_cannot_hold_is_refused_by_name(query, construct):
     ("query", "problem"),
     [
         ("SELECT region, amount FROM s GROUP BY region", "neither in GROUP BY nor inside an aggregate"),
-        ("SELECT sum(count(*)) FROM s", "inside an aggregate"),
-        ("SELECT sum(DISTINCT id) FROM s", "DISTINCT is kept for COUNT alone"),
+        ("SELECT sum(count(*)) FROM s", "nested in an aggregate"),
+        ("SELECT sum(DISTINCT id) FROM s", "DISTINCT is supported for COUNT only"),
         ("SELECT count(DISTINCT id, region) FROM s", "one expression"),
         ("SELECT id AS a, amount AS A FROM s", "two columns of the view"),
         ("SELECT id, region FROM s UNION ALL SELECT total FROM v", "UNION of 2 and 1 columns"),
@@ -238,5 +238,55 @@ def test_neither_a_rename_nor_an_added_column_moves_state(query):
 
 
 def test_a_rename_to_a_name_that_the_view_gives_another_column_is_told():
-    with pytest.raises(QueryFailed, match="two columns of the view are called total"):
+    with pytest.raises(QueryFailed, match="two columns of the view are named total"):
         plan_view("SELECT *, 1 AS total FROM s", RENAMED)
+
+
+@pytest.mark.parametrize("name", ["_hash", "_rows", "_HASH"])
+def test_distinct_of_a_column_that_its_state_has_is_refused_by_name(name):
+    with pytest.raises(QueryFailed, match="of their own"):
+        plan_view(f"SELECT DISTINCT id AS {name} FROM s", {"s": ["id"]})  # noqa: S608  # fixed above
+
+
+def test_a_sub_query_in_from_names_its_own_columns():
+    plan = plan_view("SELECT x + 1 AS y FROM (SELECT a AS x FROM s WHERE b > 1) AS t WHERE t.x > 0", {"s": ["a", "b"]})
+    assert plan.columns == ("y",)
+    with pytest.raises(UnknownColumn):
+        plan_view("SELECT b FROM (SELECT a AS x FROM s) AS t", {"s": ["a", "b"]})
+
+
+def test_a_name_in_group_by_means_a_column_before_it_means_an_alias():
+    plan = plan_view("SELECT a % 2 AS a, COUNT(*) AS n FROM s GROUP BY a", {"s": ["a", "b"]})
+    assert plan.root.input.input.expressions[0].sql == "a"
+    assert plan.key is None
+    plan = plan_view("SELECT a % 2 AS parity, COUNT(*) AS n FROM s GROUP BY parity", {"s": ["a", "b"]})
+    assert plan.root.input.input.expressions[0].sql == "a % 2"
+    assert plan.key == ("parity",)
+
+
+def test_only_a_whole_number_in_group_by_is_a_place():
+    plan = plan_view("SELECT 1.10 AS x, COUNT(*) AS n FROM s GROUP BY 1.10", {"s": ["a"]})
+    assert plan.key == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("struct(Region, sum(amount))", "STRUCT(k0 AS `Region`, o0 AS `col2`)"),
+        ("struct(region AS r, upper(region))", "STRUCT(k0 AS r, UPPER(k0))"),
+        ("to_json(struct(s.region))", "TO_JSON(STRUCT(k0 AS `region`))"),
+        ("(region, count(*))", "(k0 AS `region`, o0 AS `col2`)"),
+        ("struct(meta['Kind'], meta.b)", "STRUCT(k1 AS `Kind`, k2 AS `b`)"),
+        ("array(region)", "ARRAY(k0)"),
+    ],
+)
+def test_fields_are_called_as_they_are_written_also_where_groups_are_kept_under_other_names(written, printed):
+    query = f"SELECT {written} AS q, count(*) AS n FROM s GROUP BY region, meta['Kind'], meta.b"  # noqa: S608
+    root = planned(query).root
+    assert isinstance(root, Linear)
+    assert texts(root)["q"] == printed
+
+
+def test_a_function_whose_fields_would_be_called_otherwise_is_refused():
+    with pytest.raises(QueryFailed, match="subquery"):
+        planned("SELECT arrays_zip(tags) AS q, count(*) AS n FROM s GROUP BY tags")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from laminae.views.expression_text import mentioned, relation_below, worded, words_of
 from laminae.views.operators import Linear, Read
 from laminae.views.planner import plan_view
-from laminae.views.wording import mentioned, relation_below, worded, words_of
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laminae.errors import ValueOverflow
-from laminae.zset.aggregate.keeping import CountDistinctAggregator, MaxAggregator, MinAggregator
-from laminae.zset.aggregate.linear import AvgAggregator, CountAggregator, CountValueAggregator, SumAggregator
+from laminae.zset.library.keeping import CountDistinctAggregator, MaxAggregator, MinAggregator
+from laminae.zset.library.linear import AvgAggregator, CountAggregator, CountValueAggregator, SumAggregator
 
 LINEAR = (CountAggregator, CountValueAggregator, SumAggregator, AvgAggregator)
 KEEPING = (MinAggregator, MaxAggregator, CountDistinctAggregator)

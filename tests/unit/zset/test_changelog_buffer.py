@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from laminae.zset.buffer import ChangelogBuffer, ChangelogRef
+from laminae.zset.library.buffer import ChangelogBuffer, ChangelogRef
 from laminae.zset.operation import CdcOperation
 
 INSERT, BEFORE, AFTER = CdcOperation.INSERT, CdcOperation.UPDATE_BEFORE, CdcOperation.UPDATE_AFTER

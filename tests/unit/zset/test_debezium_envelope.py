@@ -136,7 +136,7 @@ def test_an_event_becomes_weighted_rows():
         (b'{"op":"c"} {}', "not JSON"),
         (b"[1]", "a list where an event was expected"),
         (b'{"schema":{},"payload":3}', "an? int where an event was expected"),
-        (b'{"op":"c","ts_ms":1}', "at after: a row was created and is not given"),
+        (b'{"op":"c","ts_ms":1}', "at after: a row was created but is missing"),
         (b'{"op":"u","before":{},"after":null}', "at after"),
         (b'{"op":"c","after":[1]}', "at after: a list where an object"),
         (b'{"op":"c","after":{},"ts_ms":"soon"}', "at ts_ms: 'soon' is not an integer"),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from laminae.zset.emitted import EmittedRows
+from laminae.zset.library.emitted import EmittedRows
 from laminae.zset.outcome import DELETE, INSERT, NO_CHANGE, UPDATE
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from laminae.errors import ValueOverflow
-from laminae.zset.aggregate.grouped import GroupedAvg, GroupedCount, GroupedSum
-from laminae.zset.aggregate.grouped_values import GroupedDistinct, GroupedMax, GroupedMin
+from laminae.zset.library.grouped import GroupedAvg, GroupedCount, GroupedSum
+from laminae.zset.library.grouped_values import GroupedDistinct, GroupedMax, GroupedMin
 
 LARGEST = 2**63 - 1
 

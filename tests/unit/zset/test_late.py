@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from laminae.zset.late import LateDataRetractionGenerator, LateRow, RetractionKey, WindowId
+from laminae.zset.library.late import LateDataRetractionGenerator, LateRow, RetractionKey, WindowId
 from laminae.zset.outcome import Delete, Insert, NoChange, Update
 
 WINDOW = WindowId(start=0, end=60000)

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from laminae.zset.wide import WideInts
-from laminae.zset.wide_values import (
+from laminae.zset.wide_conversion import (
     fits_decimal,
     fits_int64,
     of_columns,
@@ -19,6 +18,7 @@ from laminae.zset.wide_values import (
     to_int64,
     to_ints,
 )
+from laminae.zset.wide_integers import WideInts
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
 

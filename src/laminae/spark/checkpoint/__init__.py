@@ -1,13 +1,13 @@
-"""Checkpoints of any Spark query: check them against a changed query, migrate them, start the query, look inside.
+"""Checkpoints of any Spark query: check against a changed query, migrate, start the query, inspect.
 
-`laminae.state` has the public names; what is decided there without Spark is carried out here.
+`laminae.state` has the public names and decides without Spark; this package executes those decisions.
 """
 
 from __future__ import annotations
 
-from laminae.spark.checkpoint.checking import check_checkpoint
-from laminae.spark.checkpoint.inspecting import inspect_checkpoint
-from laminae.spark.checkpoint.migrating import migrate_checkpoint
-from laminae.spark.checkpoint.starting import start
+from laminae.spark.checkpoint.check import check_checkpoint
+from laminae.spark.checkpoint.inspect import inspect_checkpoint
+from laminae.spark.checkpoint.migrate import migrate_checkpoint
+from laminae.spark.checkpoint.start_query import start
 
 __all__ = ["check_checkpoint", "inspect_checkpoint", "migrate_checkpoint", "start"]

@@ -1,6 +1,6 @@
-"""Check the state of a home: every run of every trace, now and at each savepoint, against what reads it today.
+"""Check the state of a home: every run of every trace, now and at each savepoint, against its current readers.
 
-Runs are projected when they are read (`laminae.trace.evolution`): nothing has to be migrated, and nothing is written.
+Runs are projected when they are read (`laminae.trace.evolution`): no migration is needed, and nothing is written.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING
 
 from laminae.catalog import open_catalog
 from laminae.catalog.location import find_home
-from laminae.engine.changelogs import keeps_table
+from laminae.engine.source_spec import spec_of
 from laminae.errors import NotAvailable, RunDamaged, StateIncompatible
-from laminae.spark.checkpoint.enabling import SETTING
-from laminae.spark.checkpoint.session import session_of
-from laminae.spark.storage import Storage
-from laminae.spark.types import spark_schema
-from laminae.spark.views.notes import NOTE
-from laminae.spark.views.reading import relations_of
-from laminae.spark.views.run import SHARDS, ViewRunner, with_weight
-from laminae.spark.views.source_tables import source_table_traces
-from laminae.spark.views.tree import Deltas, Place, aggregate_in
+from laminae.spark.catalyst.types import spark_schema
+from laminae.spark.checkpoint.session import SETTING, session_of
+from laminae.spark.driver.storage import Storage
+from laminae.spark.source_tables.kept_table import source_table_traces
+from laminae.spark.tasks.task_reports import REPORT
+from laminae.spark.views.plan import Deltas, ShardPlacement, aggregate_in
+from laminae.spark.views.reading.relation import relations_of
+from laminae.spark.views.runner import SHARDS, ViewRunner, with_weight
 from laminae.state.compatibility import Kind
 from laminae.state.home import HomeReport, TraceCheck
 from laminae.trace.evolution import projection_onto
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.identity import operator_id, stateful
-from laminae.views.kernels.aggregates import FloatTotal, ValueSet, groups_trace, values_trace
+from laminae.views.kernels.group_by.kernel import GroupByKernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,25 +36,25 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.catalog.port import Catalog
-    from laminae.spark.views.tree import ViewState
+    from laminae.spark.views.plan import ViewState
     from laminae.trace.manifest import RunEntry
     from laminae.trace.spec import TraceSpec
 
 NOW = "now"
-UNUSED = "nothing reads it any more"
+UNUSED = "nothing reads it"
 
 
 def check_home(home: str, *, catalog: str | None = None, spark: SparkSession | None = None) -> HomeReport:
-    """Whether what a home keeps can be read by its sources and views as they are now, and after going back.
+    """Whether the current sources and views can read the state of a home, now and after a restore of each savepoint.
 
-    A dry run: every file of state is opened and its checksum looked at; nothing is written.
+    A dry run: every state file is opened and its checksum verified; nothing is written.
     """
     directory = find_home(str(home)).directory
     if directory is None:
         raise NotAvailable(
             feature=f"Checking the state of {home}",
-            problem="its files need a directory of this machine's file system",
-            advice="Use a home on a local or mounted directory.",
+            problem="its files need a directory on a local or mounted file system",
+            advice="Use a home in a local or mounted directory.",
         )
     opened = open_catalog(str(home), catalog)
     try:
@@ -82,12 +81,12 @@ class _HomeState:
         return self.catalog.views()
 
     @cached_property
-    def place(self) -> Place:
-        return Place(str(self.storage.home), int(self.catalog.settings().get(SHARDS, "1")), 0)
+    def placement(self) -> ShardPlacement:
+        return ShardPlacement(str(self.storage.home), int(self.catalog.settings().get(SHARDS, "1")), 0)
 
     def checks(self, place: str, until: int | None) -> Iterator[TraceCheck]:
         for source in self.sources:
-            if keeps_table(source):
+            if spec_of(source).keeps_table:
                 yield from self._owned(source, place, until, source_table_traces(self.catalog, source, until))
         for view in self.views:
             yield from self._owned(view, place, until, self._traces(view))
@@ -95,7 +94,7 @@ class _HomeState:
     def _owned(
         self, owner: SourceRecord | ViewRecord, place: str, until: int | None, traces: dict[str, list[TraceSpec]]
     ) -> Iterator[TraceCheck]:
-        """Each trace of each operator, over all shards."""
+        """Check each trace of each operator, over all shards."""
         runs: dict[tuple[str, str], list[RunEntry]] = {}
         for record in self.catalog.manifests(owner.id, until):
             for trace, written in Manifest.from_json(record.manifest).traces:
@@ -118,27 +117,26 @@ class _HomeState:
         return kind, ""
 
     def _traces(self, view: ViewRecord) -> dict[str, list[TraceSpec]]:
-        """What each stateful operator of a view keeps, by its id. Only types are needed, so no row is read."""
+        """The traces of each stateful operator of a view, by operator id. Only types are needed, so no row is read."""
         state = ViewRunner(self.catalog, self.storage).state(view, self.sources, self.views)
-        found: dict[str, list[TraceSpec]] = {}
+        traces: dict[str, list[TraceSpec]] = {}
         for operator in stateful(state.plan.root):
             frame = self._deltas(state).delta(operator.input)
             assert frame is not None  # every relation has a frame
             aggregate = aggregate_in(view.name, operator, frame)
-            valued = [one for one in aggregate.accumulators if isinstance(one, FloatTotal | ValueSet)]
-            found[operator_id(operator)] = [groups_trace(aggregate), *(values_trace(aggregate, one) for one in valued)]
-        return found
+            traces[operator_id(operator)] = GroupByKernel(aggregate).traces(())
+        return traces
 
     def _deltas(self, state: ViewState) -> Deltas:
-        return Deltas(state, {name: self._frame(name) for name in relations_of(state)}, self.place)
+        return Deltas(state, {name: self._frame(name) for name in relations_of(state)}, self.placement)
 
     def _frame(self, name: str) -> DataFrame:
-        """A relation without rows, as a view reads it."""
+        """An empty DataFrame with the schema of a relation as a view reads it."""
         source = next((one for one in self.sources if one.name.casefold() == name), None)
         if source is not None:
             return with_weight(self.spark.createDataFrame([], spark_schema(source.schema)))
         view = next(one for one in self.views if one.name.casefold() == name)
         state = ViewRunner(self.catalog, self.storage).state(view, self.sources, self.views)
         frame = self._deltas(state).delta(state.plan.root)
-        assert frame is not None  # as above
-        return frame.drop(NOTE)
+        assert frame is not None  # every relation has a frame
+        return frame.drop(REPORT)

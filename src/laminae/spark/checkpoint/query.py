@@ -1,14 +1,15 @@
-"""The query that a person gives: `build(spark)` makes a DataFrame or a DataStreamWriter, and nothing is started."""
+"""The user's query: `build(spark)` returns a DataFrame or a DataStreamWriter, and must not start it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from laminae.errors import InvalidQuery
+from laminae.spark.catalyst.streaming.streaming_query import output_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ MODES = ("update", "append", "complete")
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What `build` gave. `mode` is None for a frame without a writer."""
+    """What `build` returned. `mode` is None for a DataFrame without a writer."""
 
     name: str
     frame: DataFrame
@@ -34,25 +35,17 @@ class Built:
 def built(build: Build, spark: SparkSession) -> Built:
     name = getattr(build, "__qualname__", repr(build))
     if not callable(build):
-        raise InvalidQuery(query=repr(build), problem="it is no function", advice=EXPECTED)
+        raise InvalidQuery(query=repr(build), problem="it is not a function", advice=EXPECTED)
     try:
-        given = build(spark)
-    except Exception as problem:  # whatever a person's function raises is told under one code
+        query = build(spark)
+    except Exception as problem:  # all errors of a user's function are reported under one code
         first = str(problem).strip().splitlines()[:1]
-        told = f"it raised {type(problem).__name__}: {' '.join(first)}"
-        raise InvalidQuery(query=name, problem=told, advice="Mend the function; nothing was written.") from problem
-    writer = given if isinstance(given, DataStreamWriter) else None
-    frame = given if writer is None else writer._df
+        reason = f"it raised {type(problem).__name__}: {' '.join(first)}"
+        raise InvalidQuery(query=name, problem=reason, advice="Fix the function. Nothing was written.") from problem
+    writer = query if isinstance(query, DataStreamWriter) else None
+    frame = query if writer is None else writer._df
     if not isinstance(frame, DataFrame):
-        raise InvalidQuery(query=name, problem=f"it returned {type(given).__name__}", advice=EXPECTED)
+        raise InvalidQuery(query=name, problem=f"it returned {type(query).__name__}", advice=EXPECTED)
     if not frame.isStreaming:
         raise InvalidQuery(query=name, problem="what it returned is not a streaming query", advice=EXPECTED)
-    return Built(name, frame, writer, None if writer is None else _mode(writer))
-
-
-def _mode(writer: DataStreamWriter) -> str:
-    """The output mode that was set. Spark has no public way to ask a writer for it."""
-    java: Any = writer._jwrite
-    field = java.getClass().getDeclaredField("outputMode")
-    field.setAccessible(True)
-    return str(field.get(java).toString()).lower()
+    return Built(name, frame, writer, None if writer is None else output_mode(writer))

@@ -1,1 +1,4 @@
-"""Materialized views on Spark: operator trees as plans of one job, kernels in its tasks, their state in traces."""
+"""Materialized views on Spark: operator trees planned as one job, kernels in its tasks, operator state in traces.
+
+It must not decode records or commit: it reads decoded rows, and the epoch commits its result.
+"""

@@ -1,6 +1,6 @@
-"""One Spark job for the views of an epoch, and what it asks the catalog to commit with the epoch.
+"""One Spark job for the views of an epoch, and the catalog updates to commit with the epoch.
 
-A guarded job sets rows aside on which an expression fails; it is dearer and runs only when another has failed.
+A guarded job sets aside rows on which an expression fails; it costs more and runs only after an unguarded job failed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,26 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from pyspark.sql.types import StructType
 
 from laminae.catalog.updates import AdvanceOwner, SetViewState
-from laminae.engine.view_order import FAILED, WAITING, above
-from laminae.spark.planned import MappedFrame
-from laminae.spark.rows import FrameRows
-from laminae.spark.types import arrow_schema
-from laminae.spark.views.batches import WHATEVER
-from laminae.spark.views.guard import Guard, letters
-from laminae.spark.views.late import late_delta
-from laminae.spark.views.notes import NOTE, ChangesNote, FailureNote, LateNote, StateNote, note_of
-from laminae.spark.views.plans import BasedRelation, is_ready
-from laminae.spark.views.tasks import TIMESTAMP
-from laminae.spark.views.tree import Deltas, emitted, view_delta
-from laminae.views.kernels.changelog import OP
+from laminae.engine.views.order import FAILED, WAITING, above
+from laminae.spark.catalyst.plans.prepared_frame import MappedFrame
+from laminae.spark.catalyst.types import arrow_schema
+from laminae.spark.formats.frame_rows import FrameRows
+from laminae.spark.tasks.arrow_batches import DEFAULT_LIMITS
+from laminae.spark.tasks.task_reports import (
+    REPORT,
+    FailureReport,
+    LateReport,
+    OwnerReports,
+    StateReport,
+    report_of,
+)
+from laminae.spark.views.error_isolation import ErrorIsolation, letters
+from laminae.spark.views.group_plans import BasedRelation, is_ready
+from laminae.spark.views.late_rows import late_delta
+from laminae.spark.views.plan import Deltas, emitted, view_delta
+from laminae.spark.views.reading.changelog_table import with_ids
 from laminae.views.operators import reads_in
+from laminae.zset.changelog import OP, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,69 +44,70 @@ if TYPE_CHECKING:
     from laminae.catalog.model import ViewRecord
     from laminae.catalog.port import Catalog
     from laminae.catalog.updates import CatalogUpdate
-    from laminae.spark.storage import Storage
-    from laminae.spark.views.notes import Note
-    from laminae.spark.views.plans import Based
-    from laminae.spark.views.tree import Place, Relations, ViewState
+    from laminae.spark.driver.storage import Storage
+    from laminae.spark.tasks.task_reports import TaskReport
+    from laminae.spark.views.group_plans import Based
+    from laminae.spark.views.plan import Relations, ShardPlacement, ViewState
     from laminae.views.operators import GroupBy
 
-# What the plans of views rest on, whatever the session of the user says.
+# Settings that the plans of views depend on; they override those of the user's session.
 _OWN = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.constraintPropagation.enabled": "false",
-    **WHATEVER,
+    **DEFAULT_LIMITS,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an epoch does to views: updates of its commit, and the views that could not take it."""
+class ViewsResult:
+    """The result of an epoch for its views: updates for its commit, and failures of views that could not apply it."""
 
     updates: tuple[CatalogUpdate, ...] = ()
-    failures: tuple[FailureNote, ...] = ()
+    failures: tuple[FailureReport, ...] = ()
 
 
-NOTHING = Outcome()
+NOTHING = ViewsResult()
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """Rows that an epoch did not take into a view, and the directories that hold them."""
+class ExcludedRows:
+    """The number of rows that an epoch did not apply to a view, and the directories that hold them."""
 
     rows: int = 0
     files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What the tasks said, and the rows that came too late or failed, by view."""
+class _JobReports:
+    """The reports of the tasks, and the late and refused rows by view id."""
 
-    notes: tuple[Note, ...]
-    late: Mapping[int, Aside]
-    refused: Mapping[int, Aside]
+    reports: tuple[TaskReport, ...]
+    late: Mapping[int, ExcludedRows]
+    refused: Mapping[int, ExcludedRows]
 
 
 @dataclass(frozen=True, slots=True)
 class ViewJob:
-    """`is_guarded`: rows on which expressions fail are set aside. `released`: what a view had held back, as changes.
+    """Runs the views of an epoch as one Spark job.
 
-    `based` are rows that views read by kept plans, so that no delta is given of them.
+    `is_guarded`: rows on which expressions fail are set aside. `released`: changes that a view emits now after holding
+    them back. `based`: rows that views read through cached plans; no delta is passed for their relations.
     """
 
     catalog: Catalog
     storage: Storage
-    place: Place
+    placement: ShardPlacement
     is_guarded: bool = False
     released: tuple[ViewState, DataFrame] | None = None
     based: Based | None = None
 
-    def run(self, spark: SparkSession, views: Sequence[ViewState], deltas: Relations) -> Outcome:
-        """`spark` is a session of our own: how its plans shuffle is set here."""
-        self._settle(spark)
+    def run(self, spark: SparkSession, views: Sequence[ViewState], deltas: Relations) -> ViewsResult:
+        """`spark` must be a session owned by laminae: its shuffle settings are changed here."""
+        self._configure(spark)
         states = [*views] if self.released is None else [self.released[0], *views]
-        relations, made, based = dict(deltas), dict[int, DataFrame](), self.based
-        guards = {state.owner: Guard() for state in states if self.is_guarded}
-        kept: list[DataFrame] = []
+        relations, frames, based = dict(deltas), dict[int, DataFrame](), self.based
+        guards = {state.owner: ErrorIsolation() for state in states if self.is_guarded}
+        cached: list[DataFrame] = []
         try:
             for state in states:
                 above = readers(state.name, states)
@@ -109,18 +117,18 @@ class ViewJob:
                     continue
                 if reads > (0 if self.is_guarded else 1):
                     frame = frame.persist()
-                    kept.append(frame)
-                made[state.owner] = frame
+                    cached.append(frame)
+                frames[state.owner] = frame
                 if based is not None and isinstance(frame, MappedFrame) and reads == 1 and is_ready(above[0], relation):
                     own = BasedRelation(frame.schema, FrameRows(frame, is_bare=True), _without_time, None)
                     based = based.beside(relation, own)
                 elif reads:
                     relations[relation] = _without_time(frame)
-            last = [made[s.owner] for s in states if s.owner in made and not readers(s.name, states)]
-            notes = _collected(last, are_notes=self.released is None)
-            return self._outcome(states, made, self._found(states, relations, guards, notes))
+            last = [frames[s.owner] for s in states if s.owner in frames and not readers(s.name, states)]
+            reports = _collected(last, are_reports=self.released is None)
+            return self._result(states, frames, self._found(states, relations, guards, reports))
         finally:
-            for frame in kept:
+            for frame in cached:
                 frame.unpersist()
             for guard in guards.values():
                 guard.release()
@@ -128,54 +136,66 @@ class ViewJob:
     def fill(
         self, spark: SparkSession, view: ViewState, operator: GroupBy, deltas: Relations
     ) -> tuple[Mapping[int, str], str | None]:
-        """What one operator keeps after these deltas, by shard, and what went wrong: nothing above it is computed."""
-        self._settle(spark)
-        frame = Deltas(view, deltas, self.place).kept(operator, None)
-        notes = () if frame is None else _collected([frame], are_notes=False)
-        problem = next((note.problem for note in notes if isinstance(note, FailureNote)), None)
-        return {note.shard: note.manifest for note in notes if isinstance(note, StateNote)}, problem
+        """The manifests of one operator after these deltas, by shard, and the problem if it failed.
 
-    def _settle(self, spark: SparkSession) -> None:
-        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(self.place.shards)}.items():
+        Operators above it are not computed.
+        """
+        self._configure(spark)
+        frame = Deltas(view, deltas, self.placement).kept(operator, None)
+        reports = () if frame is None else _collected([frame], are_reports=False)
+        problem = next((report.problem for report in reports if isinstance(report, FailureReport)), None)
+        return {report.shard: report.manifest for report in reports if isinstance(report, StateReport)}, problem
+
+    def _configure(self, spark: SparkSession) -> None:
+        for name, value in {**_OWN, "spark.sql.shuffle.partitions": str(self.placement.shards)}.items():
             spark.conf.set(name, value)
 
     def _delta(
-        self, state: ViewState, relations: Relations, guard: Guard | None, based: Based | None, has_readers: bool
+        self,
+        state: ViewState,
+        relations: Relations,
+        guard: ErrorIsolation | None,
+        based: Based | None,
+        has_readers: bool,
     ) -> DataFrame | None:
         directory = self.storage.new_segment(state.owner, "changes")
         if self.released is not None and state is self.released[0]:
-            return emitted(state, self.released[1], self.place, directory)
-        return view_delta(state, relations, self.place, directory, guard, based, has_readers)
+            return emitted(state, self.released[1], self.placement, directory)
+        return view_delta(state, relations, self.placement, directory, guard, based, has_readers)
 
     def _found(
-        self, states: Sequence[ViewState], deltas: Relations, guards: Mapping[int, Guard], notes: tuple[Note, ...]
-    ) -> _Found:
-        """What needs jobs of its own: small ones, and only in epochs that have such rows."""
-        are_late = {note.owner for note in notes if isinstance(note, LateNote)}
-        late, refused = dict[int, Aside](), dict[int, Aside]()
+        self,
+        states: Sequence[ViewState],
+        deltas: Relations,
+        guards: Mapping[int, ErrorIsolation],
+        reports: tuple[TaskReport, ...],
+    ) -> _JobReports:
+        """The late and refused rows, written by separate jobs: small ones, and only in epochs that have such rows."""
+        are_late = {report.owner for report in reports if isinstance(report, LateReport)}
+        late, refused = dict[int, ExcludedRows](), dict[int, ExcludedRows]()
         for state in states:
             if state.owner in are_late:
-                rows = late_delta(state, deltas, self.place, Guard() if self.is_guarded else None)
+                rows = late_delta(state, deltas, self.placement, ErrorIsolation() if self.is_guarded else None)
                 late[state.owner] = self._aside(state, "late", [] if rows is None else [rows])
             if state.owner in guards:
-                parts = [letters(state.name, each) for each in guards[state.owner].refused]
+                parts = [letters(state.name, rejection) for rejection in guards[state.owner].refused]
                 refused[state.owner] = self._aside(state, "refused", [part for part in parts if part is not None])
-        return _Found(notes, late, refused)
+        return _JobReports(reports, late, refused)
 
-    def _aside(self, state: ViewState, kind: str, parts: Sequence[DataFrame]) -> Aside:
+    def _aside(self, state: ViewState, kind: str, parts: Sequence[DataFrame]) -> ExcludedRows:
         if not parts:
-            return Aside()
+            return ExcludedRows()
         segment = self.storage.new_segment(state.owner, kind)
         reduce(DataFrame.unionAll, parts).write.mode("errorifexists").parquet(self.storage.path(segment))
         self.storage.sync(segment)
         count = self.storage.rows(segment)
-        return Aside(count, (segment,) if count else ())
+        return ExcludedRows(count, (segment,) if count else ())
 
-    def _outcome(self, states: Sequence[ViewState], made: Mapping[int, DataFrame], found: _Found) -> Outcome:
-        by_owner: defaultdict[int, list[Note]] = defaultdict(list)
-        for note in found.notes:
-            by_owner[note.owner].append(note)
-        failures = {note.owner: note for note in found.notes if isinstance(note, FailureNote)}
+    def _result(self, states: Sequence[ViewState], made: Mapping[int, DataFrame], found: _JobReports) -> ViewsResult:
+        by_owner: defaultdict[int, list[TaskReport]] = defaultdict(list)
+        for report in found.reports:
+            by_owner[report.owner].append(report)
+        failures = {report.owner: report for report in found.reports if isinstance(report, FailureReport)}
         updates: list[CatalogUpdate] = []
         views = self.catalog.views()
         stopped = set(failures)
@@ -185,43 +205,43 @@ class ViewJob:
                 stopped |= {view.id for view in waiting}
                 updates += self.stopped(failures[state.owner], state, waiting)
             elif state.owner in made and state.owner not in stopped:
-                aside = [each.get(state.owner, Aside()) for each in (found.late, found.refused)]
+                aside = [excluded.get(state.owner, ExcludedRows()) for excluded in (found.late, found.refused)]
                 updates += _advanced(state, made[state.owner], by_owner[state.owner], *aside)
-        return Outcome(tuple(updates), tuple(failures.values()))
+        return ViewsResult(tuple(updates), tuple(failures.values()))
 
-    def stopped(self, failure: FailureNote, state: ViewState, waiting: Sequence[ViewRecord]) -> list[CatalogUpdate]:
-        """A view that cannot take an epoch stays at the one before, and those that read it with it."""
+    def stopped(self, failure: FailureReport, state: ViewState, waiting: Sequence[ViewRecord]) -> list[CatalogUpdate]:
+        """Updates that stop a failed view, and the views that read it, at the last committed epoch."""
         last = self.catalog.last_epoch()
         own = SetViewState(state.owner, FAILED, failure.problem, last, if_there=True)
-        told = f"it waits for {state.name}"
-        return [own, *(SetViewState(view.id, WAITING, told, last, if_there=True) for view in waiting)]
+        reason = f"it waits for {state.name}"
+        return [own, *(SetViewState(view.id, WAITING, reason, last, if_there=True) for view in waiting)]
 
 
 def _advanced(
-    state: ViewState, frame: DataFrame, notes: Sequence[Note], late: Aside, refused: Aside
+    state: ViewState, frame: DataFrame, reports: Sequence[TaskReport], late: ExcludedRows, refused: ExcludedRows
 ) -> list[CatalogUpdate]:
-    kept = [note for note in notes if isinstance(note, StateNote)]
-    changes = sorted((note for note in notes if isinstance(note, ChangesNote)), key=lambda note: note.file)
-    shards = [(note.operator, note.shard) for note in kept]
-    if len(set(shards)) != len(shards):
-        raise AssertionError(f"a shard of view {state.name} was computed in two tasks: {sorted(shards)}")
-    if not (kept or changes or late.rows or refused.rows):
+    own = OwnerReports.of(f"view {state.name}", reports)
+    is_touched = own.states or own.changes or own.held_files or late.rows or refused.rows
+    if not (is_touched or state.moves_watermark):
         return []
+    shown = arrow_schema(StructType([column for column in frame.schema.fields if column.name != REPORT]))
     return [
         AdvanceOwner(
             owner_id=state.owner,
             name=state.name,
             expected=state.expected,
-            manifests=tuple(sorted((note.operator, note.shard, note.manifest) for note in kept)),
-            files=tuple(note.file for note in changes),
-            rows=sum(note.rows for note in changes),
-            schema=arrow_schema(StructType([each for each in frame.schema.fields if each.name != NOTE])),
-            anomalies=sum(note.anomalies - note.recovered for note in kept),
-            dropped=sum(note.dropped for note in kept),
+            manifests=own.manifests,
+            files=own.files,
+            rows=own.rows,
+            schema=with_ids(shown, state.plan.columns, state.plan.ids),
+            anomalies=own.anomalies,
+            dropped=own.dropped,
             late=late.rows,
             late_files=late.files,
             refused=refused.rows,
             refused_files=refused.files,
+            held_files=own.held_files,
+            watermark=state.watermark,
         )
     ]
 
@@ -231,19 +251,24 @@ def readers(relation: str, states: Sequence[ViewState]) -> list[ViewState]:
     return [other for other in states for read in reads_in(other.plan.root) if read.relation.casefold() == name]
 
 
-def _collected(frames: Sequence[DataFrame], are_notes: bool) -> tuple[Note, ...]:
-    """The notes of all frames, which may have nothing else; those that came by two ways are one."""
+def _collected(frames: Sequence[DataFrame], are_reports: bool) -> tuple[TaskReport, ...]:
+    """Run the frames and return their reports, without duplicates: a report can arrive on two paths.
+
+    `are_reports`: the frames contain no data rows.
+    """
     if not frames:
         return ()
-    (first, *others) = frames
-    if not others and isinstance(first, MappedFrame):
-        texts = first.texts(NOTE)
-    elif not others and are_notes:
-        texts = [row[NOTE] for row in first.collect()]
+    (first, *rest) = frames
+    if not rest and isinstance(first, MappedFrame):
+        texts = first.texts(REPORT)
+    elif not rest and are_reports:
+        texts = [row[REPORT] for row in first.collect()]
     else:
-        notes = reduce(DataFrame.unionAll, [frame.where(F.col(NOTE).isNotNull()).select(NOTE) for frame in frames])
-        texts = [row[NOTE] for row in notes.collect()]
-    return tuple(map(note_of, dict.fromkeys(texts)))
+        reports = reduce(
+            DataFrame.unionAll, [frame.where(F.col(REPORT).isNotNull()).select(REPORT) for frame in frames]
+        )
+        texts = [row[REPORT] for row in reports.collect()]
+    return tuple(map(report_of, dict.fromkeys(texts)))
 
 
 def _without_time(changes: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
-"""The aggregates of a query and whose buffer is whose: by expression, since a checkpoint itself has only shapes.
+"""The aggregates of a query and their buffers, matched by expression: a checkpoint itself stores only buffer types.
 
-What the old query had is known from the query as it ran, or from the note that a migration leaves in a checkpoint.
+The aggregates of the old query are known from that query, or from the note that a migration writes to a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLLECTING = ("CollectList", "CollectSet")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate: its SQL, the class that computes it, its buffers and what they start with, and what it reads."""
+    """One aggregate: its SQL, the class that computes it, its buffers and their initial values, and its input types."""
 
     text: str
     function: str
@@ -30,7 +30,7 @@ class Aggregate:
 
     @property
     def is_opaque(self) -> bool:
-        """The buffer is an object of the function's own, as bytes."""
+        """Whether the buffer is a serialized object in the function's own format."""
         return self.initial is None and any(field.type == Leaf("binary") for field in self.buffers)
 
     @property
@@ -38,7 +38,7 @@ class Aggregate:
         return tuple((field.name, str(field.type)) for field in self.buffers)
 
     def seen_through(self) -> tuple[Field, ...]:
-        """The buffers with their inside: collected elements are an array in a row of its own."""
+        """The buffers with their inner structure: collected elements are stored as an array in a separate row."""
         if not self.is_opaque or self.function not in COLLECTING:
             return self.buffers
         row = Struct((Field("elements", Array(self.inputs[0])),))
@@ -55,17 +55,19 @@ class QueryNote:
         return dict(self.aggregates).get(operator, ())
 
     def to_bytes(self) -> bytes:
-        found = {str(operator): [_to_json(one) for one in listed] for operator, listed in self.aggregates}
-        return json.dumps({"version": NOTE_VERSION, "aggregates": found}, indent=2).encode()
+        aggregates = {
+            str(operator): [_to_json(aggregate) for aggregate in listed] for operator, listed in self.aggregates
+        }
+        return json.dumps({"version": NOTE_VERSION, "aggregates": aggregates}, indent=2).encode()
 
     @classmethod
     def from_bytes(cls, read: bytes) -> QueryNote | None:
-        """None for a note of a version that is not known: then the query as it ran must be given."""
-        found = json.loads(read)
-        if found.get("version") != NOTE_VERSION:
+        """None if the version of the note is unknown: the caller must then supply the old query."""
+        note = json.loads(read)
+        if note.get("version") != NOTE_VERSION:
             return None
-        listed = found["aggregates"].items()
-        return cls(tuple((int(operator), tuple(map(_from_json, ones))) for operator, ones in listed))
+        listed = note["aggregates"].items()
+        return cls(tuple((int(operator), tuple(map(_from_json, entries))) for operator, entries in listed))
 
 
 def _to_json(one: Aggregate) -> dict[str, object]:
@@ -88,8 +90,8 @@ def _from_json(read: dict[str, object]) -> Aggregate:
 
 
 def buffer_names(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
-    return tuple(field.name for one in aggregates for field in one.buffers)
+    return tuple(field.name for aggregate in aggregates for field in aggregate.buffers)
 
 
 def texts(aggregates: Sequence[Aggregate]) -> str:
-    return ", ".join(one.text for one in aggregates) or "none"
+    return ", ".join(aggregate.text for aggregate in aggregates) or "none"

@@ -1,4 +1,4 @@
-"""The values of an aggregating operator: whose the old buffers are, by expression, and how they are carried over."""
+"""The values of an aggregating operator: which aggregate owns each old buffer, and how the buffers are migrated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a person vouches for."""
+    """Facts that the user asserts and laminae cannot verify."""
 
     same_aggregates: bool = False
     add_aggregates: bool = False
@@ -26,7 +26,7 @@ class Assumptions:
 
 @dataclass(slots=True)
 class Buffers:
-    """One family of an aggregating operator. `known` are the aggregates of the query that wrote it, where known."""
+    """One column family of an aggregating operator. `known` are the aggregates of the query that wrote it, if known."""
 
     path: str
     old: Struct
@@ -39,11 +39,11 @@ class Buffers:
 
     @property
     def lead(self) -> int:
-        """Fields before the buffers: grouping columns, in formats that keep them in the value."""
+        """The number of fields before the buffers: grouping columns, in formats that store them in the value."""
         return len(self.new.fields) - len(buffer_names(self.aggregates))
 
     def side(self) -> Side:
-        """Old and new values with the inside of collections shown, and the mapping between them."""
+        """Old and new values, including the inner structure of collections, and the mapping between them."""
         lead = self.lead
         if self.old.names[:lead] != self.new.names[:lead]:
             self.reasons.append(reason(Rule.KEY_CHANGED, self.path, self.old.names[:lead], self.new.names[:lead]))
@@ -53,16 +53,17 @@ class Buffers:
             return Side(self.old, self.new)
         old_fields, new_fields = list(self.old.fields[:lead]), list(self.new.fields[:lead])
         places = _places(before, lead)
-        old_fields += [shown for one in before for shown in one.seen_through()]
+        old_fields += [shown for old_aggregate in before for shown in old_aggregate.seen_through()]
         sources: list[Source] = [self._kept(old_fields[at], new_fields[at], at, "") for at in range(lead)]
-        for one, at in self._pairs(before, places):
-            shown = one.seen_through()
+        for aggregate, at in self._pairs(before, places):
+            shown = aggregate.seen_through()
             new_fields += shown
             if at is None:
-                sources += self._started(one)
+                sources += self._started(aggregate)
                 continue
             sources += [
-                self._kept(old_fields[at + step], shown[step], at + step, f".{one.text}") for step in range(len(shown))
+                self._kept(old_fields[at + step], shown[step], at + step, f".{aggregate.text}")
+                for step in range(len(shown))
             ]
         self._same_functions(before)
         same = sources == [Kept(place) for place in range(len(old_fields))]
@@ -70,38 +71,40 @@ class Buffers:
         return Side(Struct(tuple(old_fields)), Struct(tuple(new_fields)), mapping)
 
     def _before(self) -> tuple[Aggregate, ...] | None:
-        """The aggregates of the old rows: those that are known, else the new ones where nothing speaks against it."""
-        there = self.old.fields[self.lead :]
+        """The aggregates of the old rows: the known ones, otherwise the new ones if their buffer names are the same."""
+        buffers = self.old.fields[self.lead :]
         if self.known is not None:
             return self.known
-        if tuple(one.name for one in there) != buffer_names(self.aggregates):
-            names = ", ".join(one.name for one in there)
+        if tuple(buffer.name for buffer in buffers) != buffer_names(self.aggregates):
+            names = ", ".join(buffer.name for buffer in buffers)
             self.reasons.append(reason(Rule.AGGREGATES_CHANGED, self.path, f"buffers {names}", texts(self.aggregates)))
             return None
-        assumed = _with_types(self.aggregates, there)
+        assumed = _with_types(self.aggregates, buffers)
         if not self.assumed.same_aggregates:
             self._doubts(assumed)
-        elif self._doubtful(assumed) or any(one.is_opaque for one in assumed):
-            self.notes.append(f"{self.path}: you vouch that these aggregates and their order have not changed")
+        elif self._doubtful(assumed) or any(aggregate.is_opaque for aggregate in assumed):
+            self.notes.append(
+                f"{self.path}: assumed by --same-aggregates: these aggregates and their order are unchanged"
+            )
         return assumed
 
     def _doubts(self, assumed: tuple[Aggregate, ...]) -> None:
         for alike in self._doubtful(assumed):
             self.reasons.append(reason(Rule.AGGREGATES_UNKNOWN, self.path, new=texts(alike)))
-        for one in assumed:
-            if one.is_opaque:
-                self.reasons.append(reason(Rule.BUFFER_OPAQUE, f"{self.path}.{one.text}", new=one.text))
+        for aggregate in assumed:
+            if aggregate.is_opaque:
+                self.reasons.append(reason(Rule.BUFFER_OPAQUE, f"{self.path}.{aggregate.text}", new=aggregate.text))
 
     def _doubtful(self, assumed: tuple[Aggregate, ...]) -> list[tuple[Aggregate, ...]]:
-        shapes = dict.fromkeys(one.shape for one in assumed)
-        groups = [tuple(one for one in assumed if one.shape == shape) for shape in shapes]
+        shapes = dict.fromkeys(aggregate.shape for aggregate in assumed)
+        groups = [tuple(aggregate for aggregate in assumed if aggregate.shape == shape) for shape in shapes]
         return [group for group in groups if len(group) > 1]
 
     def _pairs(self, before: tuple[Aggregate, ...], places: list[int]) -> list[tuple[Aggregate, int | None]]:
-        """Each new aggregate with the place of its old buffers; None for one that has none."""
-        free = {one.text: place for one, place in zip(before, places, strict=True)}
-        pairs = [(one, free.pop(one.text, None)) for one in self.aggregates]
-        fresh = [one for one, place in pairs if place is None]
+        """Each new aggregate with the index of its first old buffer, or None if it has no old buffers."""
+        free = {aggregate.text: place for aggregate, place in zip(before, places, strict=True)}
+        pairs = [(aggregate, free.pop(aggregate.text, None)) for aggregate in self.aggregates]
+        fresh = [aggregate for aggregate, place in pairs if place is None]
         if free or (fresh and not self.assumed.add_aggregates):
             changed = reason(Rule.AGGREGATES_CHANGED, self.path, texts(before), texts(self.aggregates))
             self.reasons.append(changed)
@@ -112,45 +115,45 @@ class Buffers:
             self.reasons.append(reason(Rule.BUFFER_OPAQUE, f"{self.path}.{one.text}", new=one.text))
             return []
         if self.assumed.add_aggregates:
-            self.notes.append(f"{self.path}: {one.text} is new and starts empty: it knows nothing of earlier rows")
+            self.notes.append(f"{self.path}: {one.text} is new and starts empty, without earlier rows")
         return [Filled(row) for row in one.initial]
 
     def _same_functions(self, before: tuple[Aggregate, ...]) -> None:
-        """Opaque buffers that cannot be looked into stay as they are only if the function reads what it read."""
-        old = {one.text: one for one in before}
-        for one in self.aggregates:
-            was = old.get(one.text)
-            if was is None or not one.is_opaque or one.seen_through() != one.buffers:
+        """Refuse opaque buffers that cannot be decoded, unless the input types of their function are unchanged."""
+        old = {old_aggregate.text: old_aggregate for old_aggregate in before}
+        for aggregate in self.aggregates:
+            was = old.get(aggregate.text)
+            if was is None or not aggregate.is_opaque or aggregate.seen_through() != aggregate.buffers:
                 continue
-            if was.inputs != one.inputs:
-                self.reasons.append(reason(Rule.BUFFER_OPAQUE, f"{self.path}.{one.text}", new=one.text))
+            if was.inputs != aggregate.inputs:
+                self.reasons.append(reason(Rule.BUFFER_OPAQUE, f"{self.path}.{aggregate.text}", new=aggregate.text))
 
     def _kept(self, old: Field, new: Field, place: int, inner: str) -> Kept:
-        found = resolve(old.type, new.type, f"{self.path}{inner}.{new.name}")
-        self.reasons += found.reasons
-        return Kept(place, found.mapping)
+        resolution = resolve(old.type, new.type, f"{self.path}{inner}.{new.name}")
+        self.reasons += resolution.reasons
+        return Kept(place, resolution.mapping)
 
 
 def _places(aggregates: Sequence[Aggregate], lead: int) -> list[int]:
     places, at = [], lead
-    for one in aggregates:
+    for aggregate in aggregates:
         places.append(at)
-        at += len(one.buffers)
+        at += len(aggregate.buffers)
     return places
 
 
 def _with_types(aggregates: tuple[Aggregate, ...], there: tuple[Field, ...]) -> tuple[Aggregate, ...]:
-    """The new aggregates with the buffers that the checkpoint has for them."""
-    found, at = [], 0
-    for one in aggregates:
-        end = at + len(one.buffers)
-        found.append(Aggregate(one.text, one.function, there[at:end], one.inputs, one.initial))
+    """The new aggregates with the buffer types of the checkpoint."""
+    typed, at = [], 0
+    for aggregate in aggregates:
+        end = at + len(aggregate.buffers)
+        typed.append(Aggregate(aggregate.text, aggregate.function, there[at:end], aggregate.inputs, aggregate.initial))
         at = end
-    return tuple(found)
+    return tuple(typed)
 
 
 def fits(aggregates: tuple[Aggregate, ...], value: Struct) -> bool:
-    """Whether these aggregates can have written such values: the same buffers, at the end."""
-    buffers = [(one.name, str(one.type)) for one in value.fields]
-    shapes = [pair for one in aggregates for pair in one.shape]
+    """Whether these aggregates can have written such values: the last fields must be exactly their buffers."""
+    buffers = [(column.name, str(column.type)) for column in value.fields]
+    shapes = [pair for aggregate in aggregates for pair in aggregate.shape]
     return not shapes or buffers[len(buffers) - len(shapes) :] == shapes

@@ -1,4 +1,4 @@
-"""The files of a checkpoint, one function for each kind: bytes in, values out, and a clear word for what is damaged."""
+"""Parse the files of a checkpoint, one function per kind of file. `Damaged` describes what is wrong with a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """A store as the metadata of its operator has it; `files` are paths of schema files, in v2 only."""
+    """A state store as described by its operator's metadata; `files` are paths of schema files, in v2 only."""
 
     name: str
     partitions: int
@@ -40,7 +40,7 @@ class OperatorEntry:
 
 
 def log_entry(read: bytes) -> tuple[str, list[str]]:
-    """Version and lines of a file in a log of Spark's."""
+    """Version and lines of a file in one of Spark's metadata logs."""
     lines = _text(read).splitlines()
     if not lines or not lines[0].startswith("v"):
         raise Damaged("it does not begin with a version")
@@ -50,14 +50,14 @@ def log_entry(read: bytes) -> tuple[str, list[str]]:
 
 
 def offset_settings(read: bytes) -> dict[str, str]:
-    """The settings that Spark keeps with the offsets of a batch."""
+    """The settings that Spark stores with the offsets of a batch."""
     _, lines = log_entry(read)
     if len(lines) < 2:
         raise Damaged("it ends before the offsets")
-    found = _json(lines[0]).get("conf", {})
-    if not isinstance(found, dict):
-        raise Damaged("its settings are no object")
-    return {name: str(value) for name, value in found.items()}
+    settings = _json(lines[0]).get("conf", {})
+    if not isinstance(settings, dict):
+        raise Damaged("its settings are not an object")
+    return {name: str(value) for name, value in settings.items()}
 
 
 def with_setting(read: bytes, name: str, value: str) -> bytes:
@@ -69,7 +69,7 @@ def with_setting(read: bytes, name: str, value: str) -> bytes:
 
 
 def has_store_ids(read: bytes) -> bool:
-    """Whether the commit names the state of each partition: checkpoint format 2."""
+    """Whether the commit has a state id for each partition: checkpoint format 2."""
     _, lines = log_entry(read)
     if not lines:
         raise Damaged("it ends before the commit")
@@ -82,10 +82,10 @@ def with_store_ids(read: bytes, ids: dict[str, list[list[str]]]) -> bytes:
 
 
 def query_id(read: bytes) -> str:
-    found = _json(_text(read)).get("id")
-    if not isinstance(found, str):
+    value = _json(_text(read)).get("id")
+    if not isinstance(value, str):
         raise Damaged("it has no query id")
-    return found
+    return value
 
 
 def operator_entry(read: bytes) -> OperatorEntry:
@@ -93,11 +93,11 @@ def operator_entry(read: bytes) -> OperatorEntry:
     version, _, body = _text(read).partition("\n")
     if version not in METADATA_VERSIONS:
         raise Damaged(f"version {version!r} of operator metadata is not known")
-    found = _json(body)
+    metadata = _json(body)
     try:
-        info, stores = found["operatorInfo"], found["stateStoreInfo"]
+        info, stores = metadata["operatorInfo"], metadata["stateStoreInfo"]
         entries = tuple(_store(store) for store in stores)
-        variables = _variables(found.get("operatorPropertiesJson"))
+        variables = _variables(metadata.get("operatorPropertiesJson"))
         return OperatorEntry(int(info["operatorId"]), str(info["operatorName"]), version, entries, variables)
     except (KeyError, TypeError, ValueError) as problem:
         raise Damaged(f"operator metadata without {problem}") from None
@@ -110,21 +110,21 @@ def _store(found: object) -> StoreEntry:
 
 
 def _variables(text: object) -> tuple[Variable, ...]:
-    """State variables are kept as JSON in a list of JSON texts in JSON."""
+    """State variables are stored as JSON texts in a list that is itself inside a JSON text."""
     if not isinstance(text, str) or not text:
         return ()
     listed = _json(text).get("stateVariables", [])
     assert isinstance(listed, list)
     read = [_json(entry) if isinstance(entry, str) else entry for entry in listed]
     return tuple(
-        Variable(str(one["stateName"]), str(one["stateVariableType"]), bool(one.get("ttlEnabled")))
-        for one in read
-        if isinstance(one, dict)
+        Variable(str(variable["stateName"]), str(variable["stateVariableType"]), bool(variable.get("ttlEnabled")))
+        for variable in read
+        if isinstance(variable, dict)
     )
 
 
 def schema_file(read: bytes) -> tuple[str, tuple[Family, ...]]:
-    """Version and column families of a state schema file: texts as Java's writeUTF leaves them, long ones in parts."""
+    """Version and column families of a state schema file: texts as written by Java's writeUTF, long ones in parts."""
     stream = io.BytesIO(read)
     try:
         version = _utf(stream)
@@ -171,14 +171,14 @@ def _text(read: bytes) -> str:
     try:
         return read.decode()
     except UnicodeDecodeError:
-        raise Damaged("it is no text") from None
+        raise Damaged("it is not text") from None
 
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
-        raise Damaged("it is no JSON") from None
-    if not isinstance(found, dict):
-        raise Damaged("it is no JSON object")
-    return found
+        raise Damaged("it is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise Damaged("it is not a JSON object")
+    return parsed

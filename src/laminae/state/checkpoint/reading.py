@@ -1,6 +1,6 @@
-"""Read a checkpoint through a port of two functions. What is missing or damaged is named by its file.
+"""Read a checkpoint through a port of two functions. Errors name the missing or damaged file.
 
-The paths in an operator's metadata are absolute; a checkpoint that was moved still has its files beside them.
+The paths in an operator's metadata are absolute. A checkpoint may have been moved, so only their file names are used.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ DAMAGED = "Restore the file from a backup. Nothing was written."
 
 
 class Files(Protocol):
-    """The files of a checkpoint, wherever they are. Paths are texts with `/`."""
+    """The files of a checkpoint in any file system. Paths are strings with `/`."""
 
     def names(self, directory: str) -> tuple[str, ...]:
-        """What is in a directory; nothing for one that is not there."""
+        """The names in a directory; empty if it does not exist."""
         ...
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None for one that is not there."""
+        """The bytes of a file; None if it does not exist."""
         ...
 
 
 def read_checkpoint(files: Files, location: str) -> Checkpoint:
-    """The whole description of a checkpoint at its last committed batch."""
+    """The complete description of a checkpoint at its last committed batch."""
     commits, offsets = _numbers(files, f"{location}/commits"), _numbers(files, f"{location}/offsets")
     if not offsets:
         raise CheckpointInvalid(checkpoint=location, problem="there are no offsets", advice=NOT_ONE)
@@ -66,7 +66,7 @@ def read_checkpoint(files: Files, location: str) -> Checkpoint:
 
 
 def read_operators(files: Files, location: str) -> tuple[Operator, ...]:
-    """The operators alone, of a checkpoint that a query has planned and not run."""
+    """Only the operators, for the checkpoint of a query that was planned but not run."""
     read = _Reading(files, location)
     return tuple(read.operator(number, 0) for number in _numbers(files, f"{location}/state"))
 
@@ -76,11 +76,11 @@ class _Reading:
         self.files, self.location = files, location
 
     def parsed(self, path: str, parse: Callable[[bytes], T]) -> T:
-        found = self.files.read(path)
-        if found is None:
+        content = self.files.read(path)
+        if content is None:
             raise CheckpointInvalid(checkpoint=self.location, problem=f"{path} is missing", advice=DAMAGED)
         try:
-            return parse(found)
+            return parse(content)
         except Damaged as problem:
             text = f"{path} cannot be used, {problem}"
             raise CheckpointInvalid(checkpoint=self.location, problem=text, advice=DAMAGED) from None
@@ -92,7 +92,7 @@ class _Reading:
         return Operator(entry.id, entry.name, stores, entry.version, path, entry.variables)
 
     def _metadata_path(self, directory: str, batch: int) -> str:
-        """Format 2 writes a file for each batch that changed it; the newest up to this batch holds."""
+        """Format 2 writes a file for each batch that changed it; the newest one up to this batch is valid."""
         known = [number for number in _numbers(self.files, f"{directory}/v2") if number <= batch]
         return f"{directory}/v2/{known[-1]}" if known else f"{directory}/metadata"
 

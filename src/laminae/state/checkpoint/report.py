@@ -1,6 +1,6 @@
-"""What a check found: for each column family how its rows are carried over, every reason against it, and what is said.
+"""The result of a check: how the rows of each column family are migrated, all reasons against it, and notes.
 
-The rewrite walks the same plans that the report prints, so a dry run cannot lie.
+The rewrite executes the same plans that the report prints, so a dry run cannot differ from the real run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Keys or values of a family: the rows before and after, and the way between; None: bytes stay as they are."""
+    """Keys or values of a family: old and new row type, and the mapping between them (None: the bytes stay)."""
 
     old: Struct
     new: Struct
@@ -29,7 +29,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class FamilyPlan:
-    """One column family. `rows` is None until they are counted; a family that is new has no old rows."""
+    """One column family. `rows` is None until they are counted; a new family has no old rows."""
 
     operator: int
     operator_name: str
@@ -63,7 +63,7 @@ def path_of(operator: int, name: str, store: str, family: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The verdict on one checkpoint and one query. `notes` are things that hold and that a person should know."""
+    """The verdict on one checkpoint and one query. `notes` are facts that the user should know, but no obstacles."""
 
     checkpoint: str
     batch: int
@@ -86,14 +86,14 @@ class CheckReport:
         return sum(plan.rows or 0 for plan in self.families)
 
     def changed(self) -> str:
-        """The fields that do not stay as they are, in one line."""
-        told = [
+        """The fields that change, in one line."""
+        lines = [
             f"{plan.path}.{line.path}: {line.origin}"
             for plan in self.families
             for line in plan.fields
             if line.origin != "kept"
         ]
-        return "; ".join(told[:5]) + (f"; and {len(told) - 5} more" if len(told) > 5 else "")
+        return "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else "")
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -102,8 +102,8 @@ class CheckReport:
             "kind": self.kind.value,
             "stores": [_family_dict(plan) for plan in self.families],
             "reasons": [
-                {"rule": one.rule.value, "path": one.path, "problem": one.problem, "remedy": one.remedy}
-                for one in self.reasons
+                {"rule": reason.rule.value, "path": reason.path, "problem": reason.problem, "remedy": reason.remedy}
+                for reason in self.reasons
             ],
             "notes": list(self.notes),
         }

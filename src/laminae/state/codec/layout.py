@@ -1,6 +1,6 @@
-"""Where things lie in an UnsafeRow, an UnsafeArrayData and an UnsafeMapData, in words of eight bytes.
+"""The memory layout of UnsafeRow, UnsafeArrayData and UnsafeMapData, in words of eight bytes.
 
-Each begins at a whole word and is as long as whole words, so a nested one can be copied as it is.
+Each starts at a word boundary and its size is a multiple of a word, so a nested value can be copied unchanged.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ WORD = 8
 
 
 def bitmap_words(bits: int) -> int:
-    """Words of a bitmap with one bit for each field or element."""
+    """The number of words of a bitmap with one bit per field or element."""
     return (bits + 63) // 64
 
 
 def leaf_layout(kind: Type) -> Layout | None:
-    """The layout of a leaf; None for a nested type, which lies behind the row."""
+    """The layout of a leaf; None for a nested type, which is stored in the variable-length region of the row."""
     kind = physical(kind)
     if not isinstance(kind, Leaf):
         return None
-    found = layout_of(kind.name)
-    if found is None:
+    layout = layout_of(kind.name)
+    if layout is None:
         raise InvalidSchema(path=kind.name, problem="there is no layout for this type")
-    return found
+    return layout
 
 
 def is_word(kind: Type) -> bool:

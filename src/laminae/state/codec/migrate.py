@@ -1,6 +1,7 @@
-"""Old rows to new rows, in batches: a mapping compiled to a few numpy steps for each field, however many rows.
+"""Convert old rows to new rows in batches: a mapping compiled to a few numpy steps per field, for any number of rows.
 
-The result is byte for byte what Spark's UnsafeProjection writes for the same values; keys are found by their bytes.
+The result is byte for byte what Spark's UnsafeProjection writes for the same values: Spark looks up keys by their
+bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Migration:
         return cls(converter(old, new, mapping))
 
     def batch(self, rows: pa.Array) -> pa.Array:
-        """A binary array of old rows as one of new rows; NULL stays NULL."""
+        """Convert a binary array of old rows to one of new rows; NULL stays NULL."""
         if not rows.null_count:
             return rows_of(self.convert(pieces_of(rows)))
         present = self.batch(rows.drop_null())
@@ -46,7 +47,7 @@ class Migration:
         return present.take(pc.if_else(rows.is_valid(), places, pa.scalar(None, pa.int64())))
 
     def row(self, old: bytes) -> bytes:
-        """One row alone; a batch is what is fast."""
+        """Convert a single row; `batch` is much faster per row."""
         migrated: bytes = self.batch(pa.array([old], pa.binary()))[0].as_py()
         return migrated
 
@@ -65,7 +66,7 @@ def converter(old: Type, new: Type, mapping: Mapping) -> Converter:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One field of the new row: where it comes from, and how it lies there."""
+    """One field of the new row: its source and its layout."""
 
     source: Source
     is_word: bool
@@ -85,7 +86,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of `old_count` fields to rows with these slots."""
+    """Converts rows of `old_count` fields to rows with these slots."""
 
     old_count: int
     slots: tuple[_Slot, ...]
@@ -100,29 +101,29 @@ class _Rows:
         if np.any(rows.sizes < (old_head + self.old_count) * WORD):
             raise InvalidRowBytes(problem=f"a row is shorter than its {self.old_count} fields")
         nulls = [rows.words[rows.starts + word] for word in range(old_head)]
-        made = _Made(len(rows.starts), len(self.slots))
+        builder = _Made(len(rows.starts), len(self.slots))
         for place, slot in enumerate(self.slots):
             match slot.source:
                 case Added():
-                    made.put_null(place, slot.null_size)
+                    builder.put_null(place, slot.null_size)
                 case Filled(row):
-                    made.put_constant(place, np.frombuffer(row, np.uint64), slot)
+                    builder.put_constant(place, np.frombuffer(row, np.uint64), slot)
                 case Kept(position):
                     bits = nulls[position // 64] >> np.uint64(position % 64) & np.uint64(1)
                     values = rows.words[rows.starts + (old_head + position)]
                     if slot.is_word:
-                        made.put_words(place, values, bits)
+                        builder.put_words(place, values, bits)
                     else:
                         live = bits == 0
                         parts = rows.at(values, live)
-                        made.put_parts(
+                        builder.put_parts(
                             place, parts if slot.inside is None else slot.inside(parts), live, slot.null_size
                         )
-        return made.pieces()
+        return builder.pieces()
 
 
 class _Made:
-    """The new rows as they grow: bitmap and slots as columns, parts behind them in the order of the fields."""
+    """The new rows under construction: bitmap and slots as columns, then the variable-length parts in field order."""
 
     def __init__(self, rows: int, fields: int) -> None:
         self.head = bitmap_words(fields)
@@ -145,7 +146,7 @@ class _Made:
         self.columns.append(values)
 
     def put_constant(self, place: int, row: Words, slot: _Slot) -> None:
-        """`row` has one field: a bitmap word, the slot, and what lies behind."""
+        """`row` has one field: a bitmap word, the slot, and the variable-length part."""
         live = np.full(self.rows, row[0] == 0)
         if slot.is_word:
             self.put_words(place, np.full(self.rows, row[1]), np.full(self.rows, row[0]))

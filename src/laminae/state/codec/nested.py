@@ -1,6 +1,6 @@
-"""Arrays and maps whose elements change inside: their headers stay, each element is converted and placed anew.
+"""Arrays and maps whose elements change: headers are copied, each element is converted and gets a new offset.
 
-Elements of all arrays of a batch are one list of pieces, so an array costs no more than its elements.
+The elements of all arrays of a batch form one list of pieces, so an array costs no more than its elements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def elements_converter(inside: Callable[[Pieces], Pieces]) -> Callable[[Pieces], Pieces]:
-    """Arrays: a word with the count, a bitmap, a slot for each element, and the elements behind."""
+    """Arrays: a word with the count, a bitmap, a slot for each element, then the elements."""
 
     def convert(arrays: Pieces) -> Pieces:
         counts = arrays.words[arrays.starts].astype(np.int64)
@@ -31,14 +31,14 @@ def elements_converter(inside: Callable[[Pieces], Pieces]) -> Callable[[Pieces],
         bitmap = arrays.words[arrays.starts[owner] + 1 + index // 64]
         live = (bitmap >> (index % 64).astype(np.uint64)) & np.uint64(1) == 0
         slots = arrays.words[arrays.starts[owner] + heads[owner] + index]
-        each = Pieces(arrays.words, arrays.starts[owner], arrays.sizes[owner])
-        made = inside(each.at(slots, live))
+        containers = Pieces(arrays.words, arrays.starts[owner], arrays.sizes[owner])
+        converted = inside(containers.at(slots, live))
         lengths = np.zeros(len(owner), np.int64)
-        lengths[live] = made.lengths
+        lengths[live] = converted.lengths
         sizes = np.zeros(len(owner), np.int64)
-        sizes[live] = made.sizes
+        sizes[live] = converted.sizes
         running = exclusive_sum(lengths)
-        # Where an element lies in its own array: behind the slots and behind the elements before it.
+        # The offset of an element in its array: after the slots and after the preceding elements.
         inner = (heads + counts)[owner] + running[:-1] - running[before[:-1]][owner]
         totals = heads + counts + running[before[1:]] - running[before[:-1]]
         places = exclusive_sum(totals)
@@ -46,27 +46,27 @@ def elements_converter(inside: Callable[[Pieces], Pieces]) -> Callable[[Pieces],
         words = np.zeros(places[-1], np.uint64)
         copy(words, starts, arrays.words, arrays.starts, heads)
         words[starts[owner] + heads[owner] + index] = np.where(live, slots_of(inner * WORD, sizes), np.uint64(0))
-        copy(words, (starts[owner] + inner)[live], made.words, made.starts, made.lengths)
+        copy(words, (starts[owner] + inner)[live], converted.words, converted.starts, converted.lengths)
         return Pieces(words, starts, totals * WORD)
 
     return convert
 
 
 def values_converter(values: Callable[[Pieces], Pieces]) -> Callable[[Pieces], Pieces]:
-    """Maps: a word with the bytes of the keys, the array of keys, the array of values."""
+    """Maps: a word with the size of the keys in bytes, the array of keys, the array of values."""
 
     def convert(maps: Pieces) -> Pieces:
         key_sizes = maps.words[maps.starts].astype(np.int64)
         if np.any(key_sizes % WORD) or np.any(key_sizes < 0) or np.any(key_sizes + WORD > maps.sizes):
             raise InvalidRowBytes(problem="the keys of a map do not fit into it")
         heads = 1 + key_sizes // WORD
-        made = values(Pieces(maps.words, maps.starts + heads, maps.sizes - heads * WORD))
-        totals = heads + made.lengths
+        converted = values(Pieces(maps.words, maps.starts + heads, maps.sizes - heads * WORD))
+        totals = heads + converted.lengths
         places = exclusive_sum(totals)
         starts = places[:-1]
         words = np.zeros(places[-1], np.uint64)
         copy(words, starts, maps.words, maps.starts, heads)
-        copy(words, starts + heads, made.words, made.starts, made.lengths)
+        copy(words, starts + heads, converted.words, converted.starts, converted.lengths)
         return Pieces(words, starts, totals * WORD)
 
     return convert

@@ -1,6 +1,7 @@
-"""Values that Python has no type for, and how values as people write them meet the numbers that Spark keeps.
+"""Value types that Python lacks, and conversions between Python values and the numbers that Spark stores.
 
-Dates are days, times are micro- or nanoseconds, and so on; what Python's datetime cannot hold stays a number.
+Dates are days, times are micro- or nanoseconds, and so on. A value beyond the range of Python's datetime stays a
+number.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NANOS = 1000
 
 
 class CalendarInterval(NamedTuple):
-    """An INTERVAL that is no ANSI interval: three numbers that are not the same as one another."""
+    """A non-ANSI INTERVAL: three numbers that cannot be converted into each other."""
 
     months: int
     days: int
@@ -27,7 +28,7 @@ class CalendarInterval(NamedTuple):
 
 
 class VariantValue(NamedTuple):
-    """A VARIANT as it is encoded: its value, and the dictionary of its keys."""
+    """An encoded VARIANT: its value, and the dictionary of its keys."""
 
     value: bytes
     metadata: bytes
@@ -62,8 +63,8 @@ def from_micros(micros: int) -> object:
 
 
 def from_utc_micros(micros: int) -> object:
-    found = from_micros(micros)
-    return found.replace(tzinfo=UTC) if isinstance(found, datetime) else found
+    moment = from_micros(micros)
+    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
 
 
 def to_span(micros: int) -> object:
@@ -92,7 +93,7 @@ def _same(value: object) -> object:
     return value
 
 
-# By the first word of the type's name: how a value becomes the number that is kept, and how it comes back.
+# By the first word of the type's name: the conversion to the stored number, and the conversion back.
 LOGICAL: dict[str, tuple[Callable[[object], object], Callable[[int], object]]] = {
     "date": (to_days, from_days),
     "timestamp": (to_micros, from_utc_micros),
@@ -106,7 +107,7 @@ LOGICAL: dict[str, tuple[Callable[[object], object], Callable[[int], object]]] =
 
 
 def logical(name: str) -> tuple[Callable[[object], object], Callable[[int], object]]:
-    """Both ways for a leaf type by name; numbers are themselves."""
+    """Both conversions for a leaf type by name; numbers are not converted."""
     plain = name.split("(")[0].split(" to ")[0]
     return LOGICAL.get(plain, (_same, _same))
 
@@ -116,10 +117,10 @@ def scaled(unscaled: int, scale: int) -> Decimal:
 
 
 def unscaled(value: Decimal | int, scale: int) -> int:
-    """The whole number of a decimal at this scale; a value with more digits behind the point is refused."""
+    """The unscaled value of a decimal at this scale. Raises `ValueError` for a value with more fractional digits."""
     sign, digits, exponent = Decimal(value).as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not a number")
     shift = exponent + scale
     number = int("".join(map(str, digits)))
     if shift < 0 and number % 10**-shift:

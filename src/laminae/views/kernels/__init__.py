@@ -1,4 +1,5 @@
-"""The stateful operators as pure kernels: a step takes a delta and a manifest, and gives a delta and a manifest.
+"""Stateful operators as pure kernels: a step takes a delta and a manifest and returns changes and a new manifest.
 
-They run inside Spark tasks and are tested without Spark. A step never changes what the old manifest names.
+Kernels run inside Spark tasks and are tested without Spark. A step never modifies the runs that the old manifest
+references.
 """

@@ -1,4 +1,4 @@
-"""Old rows and new rows of the same keys into changes: at most one of +I, -U/+U and -D for each key."""
+"""Turn the old and new rows of the same keys into a changelog: at most one of +I, -U/+U and -D per key."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from laminae.zset.changelog import OP, WEIGHT
+from laminae.zset.outcome import DELETE, INSERT, UPDATE, outcomes_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.zset.wide import Bools
+    from laminae.zset.wide_integers import Bools
 
-OP, WEIGHT = "_op", "_weight"
 OPERATIONS = pa.array(["+I", "-D", "-U", "+U"])
-_INSERT, _DELETE, _BEFORE, _AFTER = range(4)
+INSERTED, DELETED, REPLACED, UPDATED = range(4)
+"""Indexes in `OPERATIONS`. -U is the row that an update replaces, +U the row that replaces it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """One row for each key; what is not `visible` holds anything."""
+    """One row per key; the values of rows that are not `visible` are undefined."""
 
     visible: Bools
     columns: Sequence[pa.Array]
@@ -32,17 +35,17 @@ def changes_schema(fields: Sequence[pa.Field]) -> pa.Schema:
 
 
 def changes(fields: Sequence[pa.Field], old: Rows, new: Rows, unchanged: Bools) -> pa.RecordBatch:
-    """In the order of the keys. `unchanged` is asked only where both rows are visible."""
-    stays = old.visible & new.visible & unchanged
-    is_gone, is_come = old.visible & ~stays, new.visible & ~stays
-    keys = np.repeat(np.arange(len(stays)), is_gone.astype(np.int64) + is_come)
-    # A key's second row, or its only one when nothing goes, is the new one.
+    """The changes in key order. `unchanged` is only read where both rows are visible."""
+    outcomes = outcomes_of(old.visible, new.visible, unchanged)
+    is_gone, is_come = (outcomes == UPDATE) | (outcomes == DELETE), (outcomes == UPDATE) | (outcomes == INSERT)
+    keys = np.repeat(np.arange(len(outcomes)), is_gone.astype(np.int64) + is_come)
+    # The second row of a key, or its only row if there is no old one, is the new row.
     is_new = np.zeros(len(keys), dtype=np.bool_)
     is_new[1:] = keys[1:] == keys[:-1]
     is_new |= ~is_gone[keys]
-    is_update = old.visible[keys] & new.visible[keys]
-    codes = np.where(is_new, np.where(is_update, _AFTER, _INSERT), np.where(is_update, _BEFORE, _DELETE))
-    same, either = pa.array(keys), pa.array(keys + is_new * len(stays))
+    is_update = outcomes[keys] == UPDATE
+    codes = np.where(is_new, np.where(is_update, UPDATED, INSERTED), np.where(is_update, REPLACED, DELETED))
+    same, either = pa.array(keys), pa.array(keys + is_new * len(outcomes))
     columns = [
         a.take(same) if a is b else pa.concat_arrays([a, b]).take(either)
         for a, b in zip(old.columns, new.columns, strict=True)

@@ -1,6 +1,6 @@
-"""The Debezium envelope of one change: written as Debezium writes it, read from whatever Connect sends.
+"""The Debezium envelope of one change event: written as Debezium does, read in any form that Kafka Connect sends.
 
-Whole changelogs are written by `messages.py`.
+`messages.py` writes whole changelogs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Nulls = Literal["omit", "explicit"]
-"""Whether a missing `before` or `after` is left out or written as null."""
+"""Whether a missing `before` or `after` is omitted or written as null."""
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE, MESSAGE = "c", "u", "d", "r", "t", "m"
 OPERATIONS: dict[str, str] = {
@@ -36,7 +36,7 @@ NEEDS_AFTER = frozenset({CREATE, UPDATE, READ})
 
 @dataclass(frozen=True, slots=True)
 class CdcSource:
-    """Where a change comes from. `extra` holds what else the connector says: lsn, snapshot, ts_ms and the like."""
+    """The `source` block of an event. `extra` holds the connector's other fields: lsn, snapshot, ts_ms and so on."""
 
     name: str
     db: str
@@ -60,7 +60,7 @@ class CdcSource:
 
 @dataclass(frozen=True, slots=True)
 class CdcEnvelope(Generic[Row]):
-    """One event. `before` and `after` are None where the event does not have them."""
+    """One change event. `before` and `after` are None if the event does not have them."""
 
     op: str
     ts_ms: int
@@ -76,7 +76,7 @@ class CdcEnvelope(Generic[Row]):
         if self.op not in OPERATIONS:
             raise _invalid("op", f"{self.op!r} is not an operation")
         if self.op in NEEDS_AFTER and self.after is None:
-            raise _invalid("after", f"a row was {OPERATIONS[self.op]} and is not given")
+            raise _invalid("after", f"a row was {OPERATIONS[self.op]} but is missing")
 
     @classmethod
     def insert(cls, after: Row, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
@@ -92,7 +92,7 @@ class CdcEnvelope(Generic[Row]):
 
     @classmethod
     def read(cls, after: Row, source: CdcSource, ts_ms: int) -> CdcEnvelope[Row]:
-        """A row that a snapshot found."""
+        """A row read by a snapshot."""
         return cls(READ, ts_ms, source, after=after)
 
     def to_json(self, nulls: Nulls = "omit") -> str:
@@ -100,15 +100,17 @@ class CdcEnvelope(Generic[Row]):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CdcEnvelope[dict[str, Json]]:
-        """An event with or without its `schema` and `payload` wrapper; a tombstone is not an event."""
-        found = read_event(text)
-        if found is None:
+        """Parse an event with or without the `schema` and `payload` wrapper; a tombstone is not an event and raises."""
+        envelope = read_event(text)
+        if envelope is None:
             raise _invalid("the value", "a tombstone, which carries no change")
-        return found
+        return envelope
 
     def changes(self) -> tuple[ChangelogRecord[Row], ...]:
-        """As weighted rows at the time of the event. What is missing is left out: then the old row is with whoever
-        keeps the table."""
+        """The event as weighted rows at its time.
+
+        A missing image is omitted: then only the consumer that keeps the table knows the old row.
+        """
         match self.op, self.before, self.after:
             case "u", before, after:
                 old = () if before is None else (ChangelogRecord(before, -1, self.ts_ms, CdcOperation.UPDATE_BEFORE),)
@@ -121,79 +123,79 @@ class CdcEnvelope(Generic[Row]):
 
 
 def encode(envelope: CdcEnvelope[Row], source: orjson.Fragment, nulls: Nulls) -> bytes:
-    """The event as JSON. NULL columns inside a row are always written."""
+    """Encode the event as JSON. NULL columns inside a row are always written."""
     before, after = envelope.before, envelope.after
-    found: dict[str, object] = {}
+    event: dict[str, object] = {}
     if before is not None or nulls == "explicit":
-        found["before"] = before if is_plain_row(before) else plain(before)
+        event["before"] = before if is_plain_row(before) else plain(before)
     if after is not None or nulls == "explicit":
-        found["after"] = after if is_plain_row(after) else plain(after)
-    found["source"], found["op"], found["ts_ms"] = source, envelope.op, envelope.ts_ms
+        event["after"] = after if is_plain_row(after) else plain(after)
+    event["source"], event["op"], event["ts_ms"] = source, envelope.op, envelope.ts_ms
     if envelope.ts_us is not None:
-        found["ts_us"] = envelope.ts_us
+        event["ts_us"] = envelope.ts_us
     if envelope.ts_ns is not None:
-        found["ts_ns"] = envelope.ts_ns
+        event["ts_ns"] = envelope.ts_ns
     if envelope.transaction is not None:
-        found["transaction"] = envelope.transaction
+        event["transaction"] = envelope.transaction
     if envelope.message is not None:
-        found["message"] = envelope.message
-    return orjson.dumps(found)
+        event["message"] = envelope.message
+    return orjson.dumps(event)
 
 
 def encode_many(envelopes: Iterable[CdcEnvelope[Row]], nulls: Nulls = "omit") -> list[bytes]:
-    """The same for many; the text of a source is made once for each run of events from it."""
-    found: list[bytes] = []
+    """Encode many events; the JSON of a source is built once per run of events that share it."""
+    messages: list[bytes] = []
     source: CdcSource | None = None
     for envelope in envelopes:
         if envelope.source is not source:
             source, text = envelope.source, orjson.Fragment(envelope.source.to_json())
-        found.append(encode(envelope, text, nulls))
-    return found
+        messages.append(encode(envelope, text, nulls))
+    return messages
 
 
 def read_event(value: str | bytes | None) -> CdcEnvelope[dict[str, Json]] | None:
-    """One message of a topic; None for a tombstone."""
+    """Parse one message value of a topic; None for a tombstone."""
     if value is None or not value.strip():
         return None
     try:
-        given = exact_json(value)
+        event = exact_json(value)
     except ValueError as problem:
         raise _invalid("the value", f"it is not JSON: {problem}") from None
-    if isinstance(given, dict) and "payload" in given and "op" not in given:
-        given = given["payload"]
-    if given is None:
+    if isinstance(event, dict) and "payload" in event and "op" not in event:
+        event = event["payload"]
+    if event is None:
         return None
-    if not isinstance(given, dict):
-        raise _invalid("the value", f"a {type(given).__name__} where an event was expected")
-    op = given.get("op")
+    if not isinstance(event, dict):
+        raise _invalid("the value", f"a {type(event).__name__} where an event was expected")
+    op = event.get("op")
     if not isinstance(op, str):
         raise _invalid("op", "it is missing" if op is None else f"{op!r} is not text")
-    source = CdcSource.of(_object(given, "source") or {})
+    source = CdcSource.of(_object(event, "source") or {})
     return CdcEnvelope(
         op,
-        _integer(given, "ts_ms") or cast(int, _integer(source.extra, "ts_ms")) or 0,
+        _integer(event, "ts_ms") or cast(int, _integer(source.extra, "ts_ms")) or 0,
         source,
-        _object(given, "before"),
-        _object(given, "after"),
-        _integer(given, "ts_us"),
-        _integer(given, "ts_ns"),
-        _object(given, "transaction"),
-        _object(given, "message"),
+        _object(event, "before"),
+        _object(event, "after"),
+        _integer(event, "ts_us"),
+        _integer(event, "ts_ns"),
+        _object(event, "transaction"),
+        _object(event, "message"),
     )
 
 
 def _object(given: Mapping[str, Json], name: str) -> dict[str, Json] | None:
-    found = given.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise _invalid(name, f"a {type(found).__name__} where an object was expected")
-    return found
+    value = given.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise _invalid(name, f"a {type(value).__name__} where an object was expected")
+    return value
 
 
 def _integer(given: Mapping[str, Json], name: str) -> int | None:
-    found = given.get(name)
-    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
-        raise _invalid(name, f"{found!r} is not an integer")
-    return found
+    value = given.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise _invalid(name, f"{value!r} is not an integer")
+    return value
 
 
 def _invalid(path: str, problem: str) -> InvalidChangeEvent:

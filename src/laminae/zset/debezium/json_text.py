@@ -1,7 +1,7 @@
-"""Values and whole columns as JSON text, without losing anything JSON has no word for.
+"""Encode values and whole columns as JSON text without losing values that JSON has no representation for.
 
-Decimals are strings of plain digits, instants and dates ISO 8601, bytes base64, NaN and infinities the strings that
-Spark reads back as such (orjson alone would write null for them).
+Decimals are strings of plain digits, timestamps and dates ISO 8601, bytes base64, NaN and infinities the strings that
+Spark reads back as such (orjson would write null for them).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MUST_BE_ESCAPED = r'[\x00-\x1f"\\]'
 
 
 def is_plain_row(row: object) -> bool:
-    """Whether orjson writes the row as it is, without loss; a quick look that says no too often."""
+    """Whether orjson encodes the row without loss. A fast check that may return False for such a row, too."""
     if type(row) is not dict:
         return False
     for value in row.values():
@@ -43,7 +43,7 @@ def is_plain_row(row: object) -> bool:
 
 
 def plain(value: object) -> Json | orjson.Fragment:
-    """The value in terms of JSON."""
+    """Convert the value to types that JSON has."""
     match value:
         case None | bool() | str() | orjson.Fragment():
             return value
@@ -69,14 +69,14 @@ def plain(value: object) -> Json | orjson.Fragment:
 
 
 def exact_json(text: str | bytes) -> Json | Decimal:
-    """The value of a JSON text. A number with more digits than 64 bits or a double hold is an integer or a Decimal.
+    """Parse JSON. A number with more digits than 64 bits or a double can hold becomes an integer or a Decimal.
 
-    orjson would round it without a word, so texts with such a run of digits are read by the standard library.
+    orjson would round it silently, so texts with such a run of digits are parsed by the standard library.
     """
-    found: Json | Decimal = orjson.loads(text)
+    value: Json | Decimal = orjson.loads(text)
     as_bytes = text.encode() if isinstance(text, str) else text
     if _LONG_NUMBER.search(as_bytes) is None:
-        return found
+        return value
     exact: Json | Decimal = json.loads(text, parse_float=_exact_number)
     return exact
 
@@ -97,7 +97,7 @@ def _instant(value: datetime) -> str:
 
 
 def row_texts(table: pa.Table, names: Sequence[str]) -> pa.Array:
-    """One JSON object for each row, with these columns; a NULL is written as null."""
+    """One JSON object per row, with these columns; NULL is written as null."""
     parts: list[pa.Array | str] = []
     for i, name in enumerate(names):
         parts.append(("{" if i == 0 else ",") + orjson.dumps(name).decode() + ":")
@@ -108,19 +108,19 @@ def row_texts(table: pa.Table, names: Sequence[str]) -> pa.Array:
 
 
 def value_texts(array: pa.Array) -> pa.Array:
-    """Each value of a column as JSON, NULL where it is."""
+    """Each value of a column as JSON; NULL stays NULL."""
     return _texts(array)
 
 
 def joined(*parts: pa.Array | str, null: str) -> pa.Array:
-    """Texts side by side; a single text stands in every row, and `null` for those that are NULL."""
+    """Concatenate texts row by row; a single string is used in every row, and `null` replaces NULLs."""
     texts = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
     empty = pa.scalar("", _TEXT)
     return pc.binary_join_element_wise(*texts, empty, null_handling="replace", null_replacement=null)
 
 
 def _parts(array: pa.Array) -> list[pa.Array | str]:
-    """The JSON texts of a column, NULL where the value is; plain strings are not copied for their quotes."""
+    """The JSON texts of a column, NULL where the value is; strings that need no escaping are not copied for quotes."""
     if _is_text(array.type) and not array.null_count and not _has_special_bytes(text := array.cast(_TEXT)):
         return ['"', text, '"']
     return [_texts(array)]
@@ -144,7 +144,7 @@ def _texts(array: pa.Array) -> pa.Array:
 
 def _float_texts(array: pa.Array) -> pa.Array:
     values = array.fill_null(0).to_numpy(zero_copy_only=False)
-    # Numbers have no comma, so one call for all of them can be cut apart again.
+    # Numbers contain no comma, so the output of one call for all of them can be split again.
     texts = orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY).decode()[1:-1].split(",") if len(values) else []
     for place in np.flatnonzero(~np.isfinite(values)).tolist():
         texts[place] = f'"{_spoken(float(values[place]))}"'
@@ -152,27 +152,30 @@ def _float_texts(array: pa.Array) -> pa.Array:
 
 
 def _string_texts(array: pa.Array) -> pa.Array:
-    found = _quoted(array)
+    quoted = _quoted(array)
     if not _has_special_bytes(array):
-        return found
+        return quoted
     special = np.flatnonzero(np.asarray(pc.match_substring_regex(array, _MUST_BE_ESCAPED).fill_null(False)))
     escaped = [orjson.dumps(text).decode() for text in array.take(pa.array(special)).to_pylist()]
     mask = np.zeros(len(array), dtype=np.bool_)
     mask[special] = True
-    return pc.replace_with_mask(found, pa.array(mask), pa.array(escaped, _TEXT))
+    return pc.replace_with_mask(quoted, pa.array(mask), pa.array(escaped, _TEXT))
 
 
 def _has_special_bytes(array: pa.Array) -> bool:
-    """A look at all bytes at once, a tenth of the cost of a pattern; bytes of values not shown may be among them."""
+    """Check all bytes at once, at a tenth of the cost of a regular expression.
+
+    False positives are possible, because the buffer may contain bytes of values outside the array's slice.
+    """
     data = array.buffers()[2]
     if data is None:
         return False
-    found = np.frombuffer(data, dtype=np.uint8)
-    return bool(((found < 0x20) | (found == 0x22) | (found == 0x5C)).any())
+    byte_values = np.frombuffer(data, dtype=np.uint8)
+    return bool(((byte_values < 0x20) | (byte_values == 0x22) | (byte_values == 0x5C)).any())
 
 
 def _one_by_one(array: pa.Array) -> pa.Array:
-    """Decimals, bytes and nested values."""
+    """Encode decimals, bytes and nested values in Python."""
     texts = [
         None if value is None else orjson.dumps(plain(_as_mapping(value, array.type))).decode()
         for value in array.to_pylist()
@@ -181,7 +184,7 @@ def _one_by_one(array: pa.Array) -> pa.Array:
 
 
 def _as_mapping(value: object, kind: pa.DataType) -> object:
-    """Arrow gives maps as lists of pairs; JSON has objects for them."""
+    """Convert maps, which Arrow returns as lists of pairs, to dictionaries for JSON objects."""
     match value:
         case list() if pa.types.is_map(kind):
             return {_name(key): _as_mapping(inner, kind.item_type) for key, inner in value}
@@ -201,6 +204,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    """In quotation marks, NULL where it is NULL."""
+    """Add quotation marks; NULL stays NULL."""
     mark = pa.scalar('"', _TEXT)
     return pc.binary_join_element_wise(mark, texts, mark, pa.scalar("", _TEXT))

@@ -1,6 +1,6 @@
-"""A changelog table as Debezium messages, column by column: no Python object for a row is ever made.
+"""Encode a changelog table as Debezium messages, column by column, without a Python object per row.
 
--U and +U side by side are one `u`, a -U alone is a `d`, several copies are several events.
+Adjacent -U and +U become one `u`, a -U alone becomes a `d`, and several copies become several events.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import pyarrow as pa
 
 from laminae.errors import SchemaMismatch
 from laminae.zset.changelog import TIMESTAMP, codes_of, data_columns, required, weights_of
+from laminae.zset.comparison import same_rows
 from laminae.zset.debezium.envelope import CREATE, DELETE, READ, UPDATE
 from laminae.zset.debezium.json_text import joined, row_texts
 from laminae.zset.operation import CODES, CdcOperation
-from laminae.zset.rows import same_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laminae.zset.buffer import Codes
     from laminae.zset.debezium.envelope import CdcSource, Nulls
-    from laminae.zset.wide import Bools, Int64s
+    from laminae.zset.wide_integers import Bools, Codes, Int64s
 
 _NONE = -1
 _OPS = (CREATE, UPDATE, DELETE)
@@ -33,7 +32,7 @@ _CREATED, _UPDATED, _DELETED = range(3)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Messages:
-    """Message keys and values as JSON text; a NULL value is a tombstone, the keys are NULL when there is no key."""
+    """Message keys and values as JSON text; a NULL value is a tombstone; the keys are NULL if the table has no key."""
 
     keys: pa.Array
     values: pa.Array
@@ -41,10 +40,10 @@ class Messages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Events:
-    """For each event its operation and the rows of the table that are its images, or -1."""
+    """For each event its operation and the row indexes of its before and after images, or -1."""
 
     ops: Int64s
-    """Places in `_OPS`."""
+    """Indexes into `_OPS`."""
     before: Int64s
     after: Int64s
 
@@ -61,8 +60,8 @@ def encode_changelog(
 ) -> Messages:
     """The messages of a changelog, in its order.
 
-    Times are those of `_timestamp` (integers are milliseconds) unless `ts_ms` is given. Tombstones follow each `d` and
-    need a key. New rows of a `snapshot` are `r`. With `first_sequence` the events are numbered from there on as the
+    Timestamps come from `_timestamp` (integers are milliseconds) unless `ts_ms` is given. Tombstones follow each `d`
+    and need a key. With `snapshot`, new rows are `r`. With `first_sequence`, the events are numbered from it, as the
     sequence of their source.
     """
     if tombstones and not key:
@@ -85,7 +84,7 @@ def encode_changelog(
 
 
 def _events(table: pa.Table, key: Sequence[str]) -> _Events:
-    """Pair what belongs together, then repeat each event as often as its weight says."""
+    """Pair -U with +U, then repeat each event according to its weight."""
     codes = codes_of(table)
     weights = weights_of(table, codes)
     follows = _is_second_of_two(codes, weights)
@@ -97,7 +96,7 @@ def _events(table: pa.Table, key: Sequence[str]) -> _Events:
         is_pair[seconds] = same_rows(keys.take(pa.array(seconds - 1)), keys.take(pa.array(seconds)))
     is_first = np.roll(is_pair, -1)
     places = np.arange(table.num_rows)
-    # A +U without its -U is an update whose old row is not known; behind a -U of another key it is a new row.
+    # A +U without its -U is an update whose old row is unknown; after a -U of another key it is an insert.
     is_update = is_pair | ((codes == CODES[CdcOperation.UPDATE_AFTER]) & ~follows)
     ops = np.where(codes < 0, _DELETED, np.where(is_update, _UPDATED, _CREATED))
     before = np.where(is_pair, places - 1, np.where(codes < 0, places, _NONE))
@@ -107,15 +106,15 @@ def _events(table: pa.Table, key: Sequence[str]) -> _Events:
 
 
 def _is_second_of_two(codes: Codes, weights: Int64s) -> Bools:
-    """+U directly behind -U with as many copies."""
-    found = np.zeros(len(codes), dtype=np.bool_)
+    """Rows that are a +U directly after a -U with the same number of copies."""
+    is_second = np.zeros(len(codes), dtype=np.bool_)
     is_before, is_after = codes == CODES[CdcOperation.UPDATE_BEFORE], codes == CODES[CdcOperation.UPDATE_AFTER]
-    found[1:] = is_before[:-1] & is_after[1:] & (weights[:-1] == -weights[1:])
-    return found
+    is_second[1:] = is_before[:-1] & is_after[1:] & (weights[:-1] == -weights[1:])
+    return is_second
 
 
 def _images(rows: pa.Array, events: _Events, nulls: Nulls) -> list[pa.Array | str]:
-    """`{"before":{...},"after":{...}`, without what is missing or with null in its place."""
+    """`{"before":{...},"after":{...}`, with missing images omitted or written as null."""
     before, after = (rows.take(pa.array(places, mask=places == _NONE)) for places in (events.before, events.after))
     if nulls == "explicit" or not (before.null_count or after.null_count):
         return ['{"before":', before, ',"after":', after]
@@ -129,7 +128,7 @@ def _images(rows: pa.Array, events: _Events, nulls: Nulls) -> list[pa.Array | st
 def _sources(source: CdcSource, count: int, first_sequence: int | None) -> list[pa.Array | str]:
     if first_sequence is None:
         return [source.to_json()]
-    # The sequence stands last, so what is before it is one text for all.
+    # The sequence is the last field, so everything before it is the same text for all events.
     head = replace(source, sequence=None).to_json().removesuffix("null}")
     return [head, pa.array(np.arange(first_sequence, first_sequence + count)).cast(pa.large_string()), "}"]
 
@@ -139,7 +138,7 @@ def _chosen(texts: Sequence[str], places: Int64s | Bools) -> pa.Array:
 
 
 def _times(table: pa.Table) -> pa.Array:
-    """In milliseconds."""
+    """The event times in milliseconds."""
     column = required(table, TIMESTAMP).combine_chunks()
     if column.null_count:
         raise SchemaMismatch(path=TIMESTAMP, problem="it is NULL in places, and an event needs a time: give ts_ms")
@@ -149,7 +148,7 @@ def _times(table: pa.Table) -> pa.Array:
 
 
 def _with_tombstones(keys: pa.Array, values: pa.Array, events: _Events) -> Messages:
-    """Each `d` twice, the second time without its value."""
+    """Add a tombstone after each `d`."""
     is_delete = events.ops == _DELETED
     places = np.repeat(np.arange(len(values)), 1 + is_delete)
     is_tombstone = np.zeros(len(places), dtype=np.bool_)

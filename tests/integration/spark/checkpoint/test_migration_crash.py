@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOMENTS = ("copy offsets", "rewrite operator", "count the rows of the new")
-EVERY_MOMENT = ("read the checkpoint", "plan the new query", *MOMENTS, "put it in its place")
+EVERY_MOMENT = ("read the checkpoint", "plan the new query", *MOMENTS, "move it to the target")
 WAIT_SECONDS = 240.0
 
 

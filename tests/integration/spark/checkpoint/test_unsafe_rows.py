@@ -68,5 +68,5 @@ def differences(spark: SparkSession, seed: int, rows: int, fields: int = 9, dept
     if verdict.mapping is None:
         return again
     after = jvm_bytes(frame.selectExpr(f"{projection('v', old, new)} AS v").select("v.*"))
-    migrated = Migration.of(old, new, verdict.mapping).batch(pa.array(before, pa.binary())).to_pylist()
+    migrated: list[bytes] = Migration.of(old, new, verdict.mapping).batch(pa.array(before, pa.binary())).to_pylist()
     return again + sum(ours != theirs for ours, theirs in zip(migrated, after, strict=True))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from laminae.errors import AggregateOverflow, StateIncompatible
 from laminae.trace.manifest import Manifest
-from laminae.views.kernels.aggregate import rows, step
-from laminae.views.kernels.aggregates import (
+from laminae.trace.store import RunStore
+from laminae.views.kernels.group_by.aggregates import (
     Accumulator,
     Aggregate,
     DecimalTotal,
@@ -21,12 +23,10 @@ from laminae.views.kernels.aggregates import (
     Output,
     Tally,
     ValueSet,
+    distinct,
 )
-from laminae.views.kernels.distinct import distinct
+from laminae.views.kernels.group_by.kernel import rows, step
 from tests.support.traces import aggregate_delta
-
-if TYPE_CHECKING:
-    from laminae.trace.store import RunStore
 
 KEY = pa.field("k", pa.string())
 ADDED_FIELD = pa.field("#4", pa.int64())
@@ -46,6 +46,7 @@ class Running:
 
     def __init__(self, aggregate: Aggregate, store: RunStore) -> None:
         self.aggregate, self.store, self.manifest = aggregate, store, Manifest()
+        self.fresh: tuple[str, ...] = ()
 
     def __call__(self, *found, **options):
         ids = [kept.id for kept in self.aggregate.accumulators]
@@ -54,7 +55,8 @@ class Running:
             for key, value, weight in found
         ]
         keys = len(self.aggregate.keys)
-        self.last = step(self.aggregate, aggregate_delta(self.aggregate, given, **options), self.manifest, self.store)
+        delta = aggregate_delta(self.aggregate, given, **options)
+        self.last = step(self.aggregate, delta, self.manifest, self.store, self.fresh)
         self.manifest = self.last.manifest
         return sorted(
             (tuple(row.values()) for row in self.last.changes.to_pylist()), key=lambda row: str(row[2 : 2 + keys])
@@ -216,6 +218,51 @@ def test_distinct_values_are_counted_while_their_weight_is_positive(store):
     assert run(("a", 0.0, -1)) == [("-U", -1, "a", 2), ("+U", 1, "a", 1)]
 
 
+def of_fields(**fields):
+    """Dictionaries whose fields come in this order."""
+    return st.tuples(*fields.values()).map(lambda values: dict(zip(fields, values, strict=True)))
+
+
+NESTED = {
+    pa.struct([("n", pa.int64()), ("s", pa.string())]): of_fields(
+        n=st.sampled_from([None, -1, 0, 2]), s=st.sampled_from([None, "", "a", "b"])
+    ),
+    pa.list_(pa.int32()): st.lists(st.sampled_from([None, -2, 0, 3]), max_size=3),
+    pa.list_(pa.struct([("n", pa.float64())])): st.lists(of_fields(n=st.sampled_from([None, -1.5, 0.0])), max_size=2),
+    pa.struct([("l", pa.list_(pa.string())), ("b", pa.binary())]): of_fields(
+        l=st.one_of(st.none(), st.lists(st.sampled_from(["", "a"]), max_size=2)), b=st.sampled_from([b"", b"x"])
+    ),
+}
+
+
+def in_order(value):
+    """As Spark orders nested values: by the first part that differs, NULL before others."""
+    if isinstance(value, dict):
+        return (1, tuple(map(in_order, value.values())))
+    return (1, tuple(map(in_order, value))) if isinstance(value, list) else (0,) if value is None else (1, value)
+
+
+@pytest.mark.parametrize("kind", NESTED, ids=str)
+@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_extremes_and_distinct_nested_values_are_those_of_the_rows(tmp_path_factory, kind, data):
+    values = st.one_of(st.none(), NESTED[kind])
+    functions = ((Function.MIN, kind), (Function.MAX, kind), (Function.COUNT_DISTINCT, pa.int64()))
+    run = Running(view(ValueSet("m", kind, True, True), *functions), RunStore.at(str(tmp_path_factory.mktemp("home"))))
+    alive: list[object] = []
+    for _ in range(4):
+        came = data.draw(st.lists(values, max_size=4))
+        gone = [value for value in alive if data.draw(st.booleans())]
+        run(*(("a", value, 1) for value in came), *(("a", value, -1) for value in gone))
+        for value in gone:
+            alive.remove(value)
+        alive += came
+        seen = sorted((value for value in alive if value is not None), key=in_order)
+        counts = len({repr(in_order(value)) for value in seen})
+        shown = ("a", seen[0], seen[-1], counts) if seen else ("a", None, None, 0)
+        assert run.rows() == ([shown] if alive else [])
+
+
 def test_delete_of_a_row_never_seen_is_counted_and_not_shown(store):
     run = Running(COUNT, store)
     assert run(("a", None, -1)) == []
@@ -224,6 +271,58 @@ def test_delete_of_a_row_never_seen_is_counted_and_not_shown(store):
     assert run(("a", None, 1)) == []
     assert run.last.counts.recovered == 1
     assert run(("a", None, 1)) == [("+I", 1, "a", 1)]
+
+
+def test_count_of_values_deleted_and_never_inserted_is_not_below_zero(store):
+    run = Running(SUM, store)
+    assert run(("a", None, 3), ("a", 5, -1)) == [("+I", 1, "a", None, None, 0)]
+    assert run.last.counts.anomalies == 1
+    assert run.rows() == [("a", None, None, 0)]
+    assert run(("a", 5, 1)) == []
+    assert run.last.counts.recovered == 1
+    assert run(("a", 5, 1)) == [("-U", -1, "a", None, None, 0), ("+U", 1, "a", 5, 5.0, 1)]
+
+
+GLOBAL = Aggregate(
+    "total",
+    (),
+    (IntegerTotal("i"), Tally("t"), ValueSet("v", pa.int64(), True, True)),
+    (
+        Output(pa.field("n", pa.int64()), Function.COUNT_ROWS),
+        Output(pa.field("i", pa.int64()), Function.COUNT, "i"),
+        Output(pa.field("t", pa.int64()), Function.COUNT, "t"),
+        Output(pa.field("d", pa.int64()), Function.COUNT_DISTINCT, "v"),
+    ),
+)
+GROUPED = Aggregate("total", (KEY,), GLOBAL.accumulators, GLOBAL.outputs)
+
+
+@given(
+    epochs=st.lists(
+        st.lists(st.tuples(st.sampled_from([None, 1, 2]), st.integers(-3, 3).filter(bool)), max_size=5), max_size=5
+    ),
+    is_global=st.booleans(),
+)
+def test_no_count_is_ever_below_zero_whatever_is_deleted(tmp_path_factory, epochs, is_global):
+    store = RunStore.at(str(tmp_path_factory.mktemp("home")))
+    run, seen = Running(GLOBAL if is_global else GROUPED, store), Counter()
+    for rows_in in epochs:
+        run(*((() if is_global else "a", value, weight) for value, weight in rows_in))
+        for value, weight in rows_in:
+            seen[value] += weight
+        total, valued = sum(seen.values()), sum(n for value, n in seen.items() if value is not None)
+        distinct_values = sum(n > 0 for value, n in seen.items() if value is not None)
+        counts = (max(total, 0), max(valued, 0), max(valued, 0), distinct_values)
+        shown = [row if is_global else row[1:] for row in run.rows()]
+        assert shown == ([counts] if is_global or total > 0 else [])
+        assert all(count >= 0 for row in run.last.changes.to_pylist() for count in list(row.values())[-4:])
+
+
+def test_global_count_of_rows_never_seen_is_zero_and_counted(store):
+    run = Running(GLOBAL, store)
+    assert run(((), 7, -4)) == [("+I", 1, 0, 0, 0, 0)]
+    assert run.last.counts.anomalies == 1
+    assert run(((), 7, 5)) == [("-U", -1, 0, 0, 0, 0), ("+U", 1, 1, 1, 1, 1)]
 
 
 def test_global_aggregate_always_has_one_row(store):
@@ -254,18 +353,46 @@ def test_distinct_rows_are_shown_once(store):
     assert run((("a", 0.0), None, -1)) == [("-D", -1, "a", 0.0)]
 
 
-def test_new_aggregate_beside_an_old_one_starts_from_nothing_and_shifts_no_state(store):
+GROWN = Aggregate(
+    "sales",
+    (KEY,),
+    (Tally("t"), *SUM.accumulators, ValueSet("m", pa.int64(), True)),
+    (*SUM.outputs, Output(pa.field("min", pa.int64()), Function.MIN, "m")),
+)
+
+
+def test_new_aggregate_beside_an_old_one_is_filled_and_shifts_no_state(store):
     run = Running(SUM, store)
+    run(("a", 5, 1), ("b", None, 1))
+    run.aggregate, run.fresh = GROWN, ("t", "m")
+    assert run(("a", 3, 1), ("b", None, 1)) == [("-U", -1, "a", 5, 5.0, 1, None), ("+U", 1, "a", 8, 4.0, 2, 3)]
+    run.fresh = ()
+    assert run.rows() == [("a", 8, 4.0, 2, 3), ("b", None, None, 0, None)]
+    assert run(("b", 1, 1), ("c", 2, 1))[-1] == ("+I", 1, "c", 2, 2.0, 1, 2)
+
+
+@pytest.mark.parametrize("lost", ["i", "t", "m"])
+def test_state_that_lacks_an_accumulator_of_the_view_is_refused_by_name_and_not_read_as_null(store, lost):
+    left = tuple(each for each in GROWN.accumulators if each.id != lost)
+    run = Running(Aggregate("sales", (KEY,), left, ()), store)
     run(("a", 5, 1))
-    grown = Aggregate(
-        "sales",
-        (KEY,),
-        (Tally("t"), *SUM.accumulators, ValueSet("m", pa.int64(), True)),
-        (*SUM.outputs, Output(pa.field("min", pa.int64()), Function.MIN, "m")),
-    )
-    run.aggregate = grown
-    assert run.rows() == [("a", 5, 5.0, 1, None)]
-    assert run(("a", 3, 1)) == [("-U", -1, "a", 5, 5.0, 1, None), ("+U", 1, "a", 8, 4.0, 2, 3)]
+    run.aggregate = GROWN
+    with pytest.raises(StateIncompatible, match=rf"view sales .* at {lost}: .*CREATE OR REPLACE"):
+        run(("a", 3, 1))
+    with pytest.raises(StateIncompatible, match=rf"view sales .* at {lost}: .*CREATE OR REPLACE"):
+        run.rows()
+    assert run(("b", 3, 1)) == [("+I", 1, "b", 3, 3.0, 1, 3)]
+
+
+def test_groups_that_were_gone_when_an_accumulator_was_added_lack_nothing(store):
+    run = Running(SUM, store)
+    run(("a", 5, 1), ("b", 5, 1), ("c", 1, -1))
+    run(("a", 5, -1))
+    run.aggregate, run.fresh = GROWN, ("t", "m")
+    run(("b", 5, 1))
+    run.fresh = ()
+    assert run(("a", 5, 1)) == [("+I", 1, "a", 5, 5.0, 1, 5)]
+    assert run(("c", 1, 2)) == [("+I", 1, "c", 1, 1.0, 1, 1)]
 
 
 def test_maximum_added_beside_a_minimum_is_found_among_the_values_that_are_there(store):

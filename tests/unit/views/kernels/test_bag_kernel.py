@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 
 from laminae.trace.manifest import Manifest
-from laminae.views.kernels import bag as kernel
-from laminae.views.kernels.bag import BASE, SHOWN, Bag, is_settled
-from laminae.views.kernels.truncated_bag import (
-    Lane,
-    Place,
-    effective,
+from laminae.views.kernels.multiset import kernel
+from laminae.views.kernels.multiset.kernel import BASE, SHOWN, Multiset, has_current_columns
+from laminae.views.kernels.multiset.truncation import (
+    EventPosition,
+    PartitionProgress,
+    effective_truncations,
     is_covered,
     is_late,
     is_repeated,
     is_taken,
-    lanes_of,
-    remembered,
+    progress_of,
+    with_progress,
 )
 from tests.support.build import col
 from tests.support.traces import spread_hash
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from laminae.trace.store import RunStore
 
 NAME, SIZE = col("c1", "string", id=1), col("c2", "bigint", id=2)
-NAMED = Bag((NAME, SIZE))
+NAMED = Multiset((NAME, SIZE))
 
 
 class Running:
@@ -94,8 +94,8 @@ def test_truncation_takes_all_that_was_there(store, hashed):
 def test_rows_are_read_under_the_columns_of_now_and_kept_under_them_from_the_next_epoch_on(store, hashed):
     run = Running(store, hashed)
     run((("a", 1), 2), (("a", 2), 1), (("b", 1), -1))
-    wider = Bag((NAME, col("c3", "int", id=3, default="7")))
-    assert not is_settled(wider, run.manifest)
+    wider = Multiset((NAME, col("c3", "int", id=3, default="7")))
+    assert not has_current_columns(wider, run.manifest)
     assert run.rows(wider) == {("a", 7): 3, ("b", 7): -1}
     base = [
         {"_hash": hashed(row), "c1": row[0], "c3": row[1], BASE: weight, SHOWN: max(weight, 0)}
@@ -106,7 +106,7 @@ def test_rows_are_read_under_the_columns_of_now_and_kept_under_them_from_the_nex
     step = kernel.step(wider, delta, run.manifest, run.store, pa.Table.from_pylist(base))
     assert [(each["c1"], each["c3"], each["_weight"]) for each in step.changes.to_pylist()] == [("a", 7, -1)]
     run.manifest = step.manifest
-    assert is_settled(wider, run.manifest)
+    assert has_current_columns(wider, run.manifest)
     assert run.rows(wider) == {("a", 7): 2, ("b", 7): -1}
 
 
@@ -114,7 +114,7 @@ def test_rows_that_are_missing_stay_counted_when_a_column_goes(store):
     run = Running(store)
     run((("a", 1), -1), (("a", 2), -1), (("b", 1), -1), (("b", 2), 1), (("c", 1), 1), (("d", 1), -1))
     assert run.last.counts.anomalies == 4
-    narrow = Bag((NAME,))
+    narrow = Multiset((NAME,))
     base = [
         {"_hash": spread_hash((row["c1"],)), "c1": row["c1"], BASE: row["_weight"], SHOWN: max(row["_weight"], 0)}
         for batch in kernel.rows(narrow, run.manifest, run.store)
@@ -142,7 +142,7 @@ NESTED_VALUES = [
 
 
 def test_nested_values_with_one_hash_are_told_apart(store):
-    bag = Bag((pa.field("c1", NESTED),))
+    bag = Multiset((pa.field("c1", NESTED),))
 
     def stepped(manifest, values, weight):
         rows = [{"_hash": 7, "c1": value, "_weight": weight} for value in values]
@@ -161,34 +161,38 @@ def test_nested_values_with_one_hash_are_told_apart(store):
     assert sum(map(sum, kept)) == -1
 
 
-ROWS, CUT = Place("p", 3, 10, 100), Place("p", 2, 5, 50)
-HEARD = (Lane("p", ROWS, CUT), Lane("q", Place("q", 3, 4, 80)))
+ROWS, CUT = EventPosition("p", 3, 10, 100), EventPosition("p", 2, 5, 50)
+PROGRESS = (PartitionProgress("p", ROWS, CUT), PartitionProgress("q", EventPosition("q", 3, 4, 80)))
 
 
 @pytest.mark.parametrize(
     ("place", "covered", "late", "repeated"),
     [
-        # In its own lane only the place counts: what comes again behind others was sent again, and so were they.
-        (Place("p", 3, 11, 101), False, False, False),
-        (Place("p", 4, 0, 90), False, False, False),
-        (Place("p", 4, 0, 60), False, True, False),
-        (Place("p", 3, 9, 99), False, True, False),
-        (Place("p", 2, 4, 49), True, True, False),
-        (Place("p", 4, 1, 50), False, True, True),
+        # In its own partition only the place counts: what comes again behind others was sent again, and so were they.
+        (EventPosition("p", 3, 11, 101), False, False, False),
+        (EventPosition("p", 4, 0, 90), False, False, False),
+        (EventPosition("p", 4, 0, 60), False, True, False),
+        (EventPosition("p", 3, 9, 99), False, True, False),
+        (EventPosition("p", 2, 4, 49), True, True, False),
+        (EventPosition("p", 4, 1, 50), False, True, True),
         # In another it is what orders events.
-        (Place("q", 4, 0, 101), False, False, False),
-        (Place("q", 4, 0, 99), False, True, False),
-        (Place("q", 4, 0, 50), True, True, True),
-        (Place("r", 4, 0, 49), True, True, False),
+        (EventPosition("q", 4, 0, 101), False, False, False),
+        (EventPosition("q", 4, 0, 99), False, True, False),
+        (EventPosition("q", 4, 0, 50), True, True, True),
+        (EventPosition("r", 4, 0, 49), True, True, False),
     ],
 )
 def test_truncation_that_comes_late(place, covered, late, repeated):
-    assert (is_covered(place, HEARD), is_late(place, HEARD), is_repeated(place, HEARD)) == (covered, late, repeated)
-    assert effective([place], HEARD) == ([] if late or covered else [place])
+    assert (is_covered(place, PROGRESS), is_late(place, PROGRESS), is_repeated(place, PROGRESS)) == (
+        covered,
+        late,
+        repeated,
+    )
+    assert effective_truncations([place], PROGRESS) == ([] if late or covered else [place])
 
 
-def events(*places: Place) -> pa.Table:
-    names = ("lane", "item", "offset", "sequence")
+def events(*places: EventPosition) -> pa.Table:
+    names = ("partition", "item", "offset", "sequence")
     kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64())
     found = {
         f"_{name}": pa.array([getattr(place, name) for place in places], kind)
@@ -199,22 +203,28 @@ def events(*places: Place) -> pa.Table:
 
 def test_events_before_a_truncation_are_not_taken():
     found = events(
-        Place("p", 2, 4, 999),
-        Place("p", 2, 6, 1),
-        Place("p", 1, 9, 1),
-        Place("p", 3, 0, 1),
-        Place("q", 9, 9, 49),
-        Place("q", 0, 0, 51),
+        EventPosition("p", 2, 4, 999),
+        EventPosition("p", 2, 6, 1),
+        EventPosition("p", 1, 9, 1),
+        EventPosition("p", 3, 0, 1),
+        EventPosition("q", 9, 9, 49),
+        EventPosition("q", 0, 0, 51),
     )
     assert is_taken(found, [CUT]).tolist() == [False, True, False, True, False, True]
     assert is_taken(found, []).all()
 
 
-def test_shards_remember_together_how_far_each_lane_was_heard(store):
-    one = remembered(Manifest(), store, (), events(Place("p", 1, 2, 30), Place("p", 1, 3, 20), Place("q", 1, 0, 9)), [])
-    two = remembered(Manifest(), store, (), events(Place("p", 1, 4, 10)), [CUT])
-    assert lanes_of([(one, store), (two, store)]) == (
-        Lane("p", Place("p", 1, 4, 30), CUT),
-        Lane("q", Place("q", 1, 0, 9)),
+def test_shards_together_store_how_far_each_partition_was_read(store):
+    one = with_progress(
+        Manifest(),
+        store,
+        (),
+        events(EventPosition("p", 1, 2, 30), EventPosition("p", 1, 3, 20), EventPosition("q", 1, 0, 9)),
+        [],
     )
-    assert remembered(one, store, (), events(), []) == one
+    two = with_progress(Manifest(), store, (), events(EventPosition("p", 1, 4, 10)), [CUT])
+    assert progress_of([(one, store), (two, store)]) == (
+        PartitionProgress("p", EventPosition("p", 1, 4, 30), CUT),
+        PartitionProgress("q", EventPosition("q", 1, 0, 9)),
+    )
+    assert with_progress(one, store, (), events(), []) == one

@@ -8,9 +8,9 @@ import pytest
 
 from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
-from laminae.views.kernels.keyed_table import KEPT, MOVED, MOVES, TABLE, KeyedTable
-from laminae.views.kernels.moved import with_old_values
-from laminae.views.kernels.upsert import rows, step
+from laminae.views.kernels.upsert.kernel import rows, step
+from laminae.views.kernels.upsert.key_changes import resolve
+from laminae.views.kernels.upsert.keyed_table import KEPT, MOVED, MOVES, TABLE, KeyedTable
 from tests.support.build import col
 from tests.support.traces import few_hashes, spread_hash, upsert_delta
 
@@ -36,7 +36,7 @@ class Things:
         kept = [[0] if name == LACKS else None for _, name, _ in events]
         delta = delta.append_column(KEPT, pa.array(kept, MARKS))
         delta = delta.append_column(MOVES, pa.array([place in moves for *_, place in events], pa.bool_()))
-        delta = with_old_values(THINGS, delta, self._runs(TABLE), self._runs(MOVED))
+        delta = resolve(THINGS, delta, self._runs(TABLE), self._runs(MOVED)).ready
         arrived = np.array([place for _, name, place in events if name and place in moves], dtype=np.int64)
         at = None if truncate_at is None else pa.scalar(truncate_at)
         found = step(THINGS, delta, self.manifest, self.store, at, arrived)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laminae.trace.manifest import Manifest
-from laminae.views.kernels.keyed_table import KEPT, KeyedTable
-from laminae.views.kernels.upsert import rows, step
+from laminae.views.kernels.upsert.kernel import rows, step
+from laminae.views.kernels.upsert.keyed_table import KEPT, KeyedTable
 from tests.support.build import col
 from tests.support.traces import spread_hash, upsert_delta
 

@@ -1,0 +1,1 @@
+"""How each update of a commit is written. Nothing outside the catalog imports these modules."""

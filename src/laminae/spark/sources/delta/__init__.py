@@ -1,0 +1,4 @@
+"""A Delta table as a source.
+
+It must not write to the table.
+"""

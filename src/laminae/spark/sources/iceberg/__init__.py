@@ -1,0 +1,4 @@
+"""An Iceberg table as a source.
+
+It must not write to the table.
+"""

@@ -7,6 +7,7 @@ values: the packages above execute them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from laminae.schema.identifiers import quoted as quoted
@@ -110,7 +111,56 @@ class Distinct:
         return self.input.columns
 
 
-Operator = Read | Linear | UnionAll | GroupBy | Distinct
+class JoinKind(Enum):
+    """Which rows a join adds to the pairs that match (LEFT, RIGHT, FULL), or which left rows it selects (SEMI, ANTI)."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+    @property
+    def selects_left(self) -> bool:
+        """Whether the result has the columns of the left side only."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """`left` = `right`, one column of each side. `is_null_safe`: `<=>`, under which NULL equals NULL."""
+
+    left: str
+    right: str
+    is_null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A residual condition `left` `sign` `right` over one column of each side; `sign` is =, <>, <, <=, >, >= or <=>."""
+
+    left: str
+    sign: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Stateful: an equi-join. No name occurs in the columns of both sides."""
+
+    left: Operator
+    right: Operator
+    kind: JoinKind
+    keys: tuple[JoinKey, ...]
+    residual: tuple[Comparison, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.left.columns if self.kind.selects_left else (*self.left.columns, *self.right.columns)
+
+
+Operator = Read | Linear | UnionAll | GroupBy | Distinct | Join
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +194,8 @@ def inputs_of(operator: Operator) -> tuple[Operator, ...]:
             return ()
         case UnionAll(inputs=inputs):
             return inputs
+        case Join(left=left, right=right):
+            return left, right
         case _:
             return (operator.input,)
 
@@ -159,6 +211,6 @@ def stateless_reads(operator: Operator) -> tuple[Read, ...]:
     """The relations whose rows reach the view through stateless operators only: its state does not contain them."""
     if isinstance(operator, Read):
         return (operator,)
-    if isinstance(operator, GroupBy | Distinct):
+    if isinstance(operator, GroupBy | Distinct | Join):
         return ()
     return tuple(read for inner in inputs_of(operator) for read in stateless_reads(inner))

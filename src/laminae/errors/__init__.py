@@ -40,6 +40,7 @@ from laminae.errors.schema import (
     ValuesNotExact,
 )
 from laminae.errors.sql import (
+    AmbiguousColumn,
     DdlSyntaxError,
     DependentsExist,
     DuplicateColumn,
@@ -93,6 +94,7 @@ from laminae.errors.views import (
 )
 
 __all__ = [
+    "AmbiguousColumn",
     "ViewNotReady",
     "ChangelogExpired",
     "ERRORS",

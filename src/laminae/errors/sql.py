@@ -45,6 +45,14 @@ class UnknownColumn(LaminaeError):
     )
 
 
+class AmbiguousColumn(LaminaeError):
+    code = "AMBIGUOUS_COLUMN"
+    row = ErrorRow(
+        "{name} may be any of {candidates}",
+        "Write the relation in front of the column, as in t.{name}.",
+    )
+
+
 class DuplicateObject(LaminaeError):
     code = "DUPLICATE_OBJECT"
     row = ErrorRow(

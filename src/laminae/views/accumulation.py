@@ -49,19 +49,19 @@ def aggregate_of(
 def refuse_unequal_keys(aggregate: Aggregate) -> None:
     """Raise `QueryFailed` for keys and values whose type has no well-defined equality by parts."""
     for key in aggregate.keys:
-        if _is_unequal(key.type):
+        if has_no_order(key.type):
             raise QueryFailed(problem=f"groups of view {aggregate.view} are keyed by a {_UNEQUAL}")
     for accumulator in aggregate.accumulators:
-        if isinstance(accumulator, ValueSet) and _is_unequal(accumulator.type):
+        if isinstance(accumulator, ValueSet) and has_no_order(accumulator.type):
             raise QueryFailed(problem=f"MIN, MAX or COUNT(DISTINCT) of view {aggregate.view} is of a {_UNEQUAL}")
 
 
-def _is_unequal(kind: pa.DataType) -> bool:
+def has_no_order(kind: pa.DataType) -> bool:
     """Equal maps may store their entries in different orders, and equal variants may consist of different bytes."""
     if pa.types.is_map(kind) or is_variant(kind):
         return True
     parts = range(kind.num_fields) if pa.types.is_nested(kind) else ()
-    return any(_is_unequal(kind.field(place).type) for place in parts)
+    return any(has_no_order(kind.field(place).type) for place in parts)
 
 
 def parts_of(calls: Iterable[Call]) -> frozenset[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll
+from laminae.views.operators import Distinct, GroupBy, Join, JoinKind, Linear, Read, UnionAll
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,5 +37,9 @@ def _retraction(operator: Operator, inputs: Mapping[str, bool]) -> str | None:
             if not calls:
                 return _retraction(below, inputs)
             return "the aggregates of a group change with its rows"
+        case Join(left=left, right=right, kind=kind):
+            if kind in (JoinKind.INNER, JoinKind.SEMI):
+                return _retraction(left, inputs) or _retraction(right, inputs)
+            return "a row without a partner is retracted when one arrives"
         case _:
             assert_never(operator)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, inputs_of, reads_in
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Read, UnionAll, inputs_of, reads_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,10 @@ def _summary(operator: Operator) -> str:
             return f"by {', '.join(keys) or 'nothing'}: {results or 'no aggregate'}; state: one row for each group"
         case Distinct(input=inner):
             return f"each ({', '.join(inner.columns)}) once; state: one row for each"
+        case Join(kind=kind, keys=keys, residual=residual):
+            tests = [f"{key.left} {'<=>' if key.is_null_safe else '='} {key.right}" for key in keys]
+            tests += [f"{each.left} {each.sign} {each.right}" for each in residual]
+            return f"{kind.value} on {' AND '.join(tests)}; state: the rows of both sides, grows with them"
         case _:
             assert_never(operator)
 
@@ -73,6 +77,8 @@ def _steps(operator: Operator) -> Iterator[str]:
             yield f"{grouped}: {', '.join(dict.fromkeys(results)) or 'no aggregate'}"
         case Distinct():
             yield "each row once"
+        case Join(kind=kind):
+            yield f"{kind.value} join"
         case UnionAll(inputs=inputs):
             yield f"{len(inputs)} inputs together"
         case _:

@@ -10,15 +10,15 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from laminae.errors import StateIncompatible
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Read, UnionAll
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from laminae.views.operators import Operator
+    from laminae.views.operators import Operator, Stateful
 
 
-def operator_id(operator: GroupBy | Distinct) -> str:
+def operator_id(operator: Stateful) -> str:
     """Equal for operators with the same state: the same input, filter and key expressions.
 
     The arguments of aggregates are not included, because accumulators have their own ids.
@@ -26,7 +26,7 @@ def operator_id(operator: GroupBy | Distinct) -> str:
     return hashlib.sha256(repr(_essence(operator)).encode()).hexdigest()[:16]
 
 
-def stateful(operator: Operator) -> tuple[GroupBy | Distinct, ...]:
+def stateful(operator: Operator) -> tuple[Stateful, ...]:
     """Every stateful operator of a plan."""
     match operator:
         case Read():
@@ -37,6 +37,8 @@ def stateful(operator: Operator) -> tuple[GroupBy | Distinct, ...]:
             return stateful(below)
         case GroupBy(input=below) | Distinct(input=below):
             return (operator, *stateful(below))
+        case Join(left=left, right=right):
+            return (operator, *stateful(left), *stateful(right))
 
 
 def refuse_state_of_another(view: str, root: Operator, stored: Collection[str]) -> None:
@@ -70,3 +72,7 @@ def _essence(operator: Operator) -> tuple[object, ...]:
             return ("group", _essence(below), keys)
         case Distinct(input=below):
             return ("distinct", _essence(below))
+        case Join(left=left, right=right, kind=kind, keys=keys, residual=residual):
+            on = tuple((key.left, key.right, key.is_null_safe) for key in keys)
+            rest = tuple((each.left, each.sign, each.right) for each in residual)
+            return ("join", kind.value, _essence(left), _essence(right), on, rest)

@@ -161,6 +161,7 @@ class Join:
 
 
 Operator = Read | Linear | UnionAll | GroupBy | Distinct | Join
+Stateful = GroupBy | Distinct | Join
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,6 @@ def stateless_reads(operator: Operator) -> tuple[Read, ...]:
     """The relations whose rows reach the view through stateless operators only: its state does not contain them."""
     if isinstance(operator, Read):
         return (operator,)
-    if isinstance(operator, GroupBy | Distinct | Join):
+    if isinstance(operator, Stateful):
         return ()
     return tuple(read for inner in inputs_of(operator) for read in stateless_reads(inner))

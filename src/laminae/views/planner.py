@@ -17,15 +17,23 @@ from laminae.errors import QueryFailed, UnknownColumn
 from laminae.schema.identifiers import unquoted
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.views.dependencies import EXACT, parse_query
+from laminae.views.from_scope import resolve, select_items
 from laminae.views.grouping import Grouping, has_aggregate, name_of
 from laminae.views.identity import operator_id, stateful
+from laminae.views.joins import PlannedRelation, from_scope, has_joins
 from laminae.views.kernels.group_by.aggregates import ROWS
-from laminae.views.operators import ADDED, Distinct, EventWindow, GroupBy, Linear, Named, Read, UnionAll, ViewPlan
+from laminae.views.operators import ADDED, Distinct, EventWindow, GroupBy, Join, Linear, Named, Read, UnionAll, ViewPlan
 from laminae.views.operators import quoted as quoted
 from laminae.views.sql.nesting import refuse_deep_nesting
 from laminae.views.sql.sql_text import refuse_changed, sql_of
-from laminae.views.unsupported import NESTED_EXCEPT, STRUCT_STAR, refuse_unsupported, unsupported
-from laminae.views.windows import as_windows
+from laminae.views.unsupported import (
+    NESTED_EXCEPT,
+    STRUCT_STAR,
+    WINDOW_OF_JOIN,
+    refuse_unsupported,
+    unsupported,
+)
+from laminae.views.windows import as_windows, is_window
 
 RUN_COLUMNS = (HASH, WEIGHT, ROWS)
 
@@ -146,9 +154,12 @@ def _refuse_same_state(root: Operator) -> None:
     known: set[str] = set()
     for operator in stateful(root):
         if operator_id(operator) in known:
-            keys = operator.keys if isinstance(operator, GroupBy) else operator.columns
-            problem = f"two parts of the view group the same rows by the same keys ({', '.join(keys)})"
-            raise QueryFailed(problem=f"{problem}: compute both in one GROUP BY, or create a view for each")
+            if isinstance(operator, Join):
+                problem = "two parts of the view join the same rows on the same keys"
+            else:
+                keys = operator.keys if isinstance(operator, GroupBy) else operator.columns
+                problem = f"two parts of the view group the same rows by the same keys ({', '.join(keys)})"
+            raise QueryFailed(problem=f"{problem}: compute both in one, or create a view for each")
         known.add(operator_id(operator))
 
 
@@ -209,14 +220,43 @@ def _flat(side: Operator) -> tuple[Operator, ...]:
 
 
 def _select(query: exp.Select, scope: _Scope) -> _Planned:
-    source = _source(query, scope)
-    alias = _alias(query)
+    if has_joins(query):
+        source, query, listed = _over_joins(query, scope)
+    else:
+        source = _source(query, scope)
+        alias = _alias(query)
+        query = query.copy()
+        for part in ("with_", "with", "from_", "from"):
+            query.set(part, None)
+        for node in list(query.find_all(exp.Column)):
+            _unqualify(node, alias, [name for name in source.root.columns if name not in source.added])
+        listed = _items(query, source, alias)
+    return _projected(query, source, listed, scope.reading)
+
+
+def _over_joins(query: exp.Select, scope: _Scope) -> tuple[_Planned, exp.Select, list[_Item]]:
+    """The joined relations, and the SELECT and its list with every column by its inner name."""
+
+    def relation(node: exp.Expr) -> PlannedRelation:
+        planned = _relation(node, scope)
+        return PlannedRelation(node.alias_or_name, planned.root, planned.key, dict(planned.shown), planned.added)
+
+    joined = from_scope(query, relation)
+    listed = [_Item(item.node, item.shown, item.is_added) for item in select_items(query, joined)]
     query = query.copy()
-    for part in ("with_", "with", "from_", "from"):
+    for part in ("with_", "with", "from_", "from", "joins"):
         query.set(part, None)
-    for node in list(query.find_all(exp.Column)):
-        _unqualify(node, alias, [name for name in source.root.columns if name not in source.added])
-    listed = _items(query, source, alias)
+    aliases = [item.alias for item in query.expressions if item.alias]
+    query.set("expressions", [])
+    resolve(query, joined, aliases)
+    group = query.args.get("group")
+    if group is not None and any(map(is_window, group.expressions)):
+        raise unsupported(group, WINDOW_OF_JOIN)
+    return _Planned(joined.root, joined.key), query, listed
+
+
+def _projected(query: exp.Select, source: _Planned, listed: Sequence[_Item], reading: int) -> _Planned:
+    """WHERE, GROUP BY, HAVING, the SELECT list and DISTINCT over the rows of FROM."""
     items = [item.node for item in listed]
     shown = {name_of(item.node): item.shown for item in listed if item.shown is not None}
     added = frozenset(name_of(item.node) for item in listed if item.is_added)
@@ -224,7 +264,7 @@ def _select(query: exp.Select, scope: _Scope) -> _Planned:
     condition = None if where is None else sql_of(where.this)
     having = query.args.get("having")
     if query.args.get("group") is not None or having is not None or any(has_aggregate(item) for item in items):
-        grouping = Grouping.of(query, items, source.root.columns, scope.reading)
+        grouping = Grouping.of(query, items, source.root.columns, reading)
         planned = _Planned(*grouping.planned(source.root, condition), shown=shown, added=added)
     else:
         expressions = tuple(Named(name_of(item.node), _sql(item.node), item.is_added) for item in listed)
@@ -239,7 +279,10 @@ def _source(query: exp.Select, scope: _Scope) -> _Planned:
     origin = query.args.get("from_") or query.args.get("from")
     if origin is None:
         raise QueryFailed(problem="a materialized view reads a source or another view: FROM is missing")
-    table = origin.this
+    return _relation(origin.this, scope)
+
+
+def _relation(table: exp.Expr, scope: _Scope) -> _Planned:
     if isinstance(table, exp.Subquery):
         return _plan(table, scope)
     if not isinstance(table, exp.Table) or not table.name:

@@ -27,7 +27,6 @@ RESERVED = frozenset((EPOCH, OP, TIMESTAMP, WEIGHT, HASH))
 # These hide a column of a relation. The others may exist in a relation, because they are not read from it by name.
 HIDDEN = frozenset((WEIGHT,))
 REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Join: ("JOIN", "Keep one relation in each view; join the views in a plain SELECT."),
     exp.Lateral: ("LATERAL VIEW", "Explode the column before it reaches the source."),
     exp.Window: ("a window function (OVER)", "Use GROUP BY with window(ts, ...), or OVER in a SELECT on the view."),
     exp.Order: ("ORDER BY", "A view is a set: put ORDER BY into the SELECT that reads it."),
@@ -48,12 +47,13 @@ STAR = (
     "* inside an expression",
     "Name the columns: * is supported only in the SELECT list and in COUNT(*).",
 )
+WINDOW_OF_JOIN = ("GROUP BY window(...) of a join", "Group one relation by window in a view, and join that view.")
 NESTED_EXCEPT = ("a field of a struct in EXCEPT", "Name the columns and fields of the view instead of *.")
 STRUCT_STAR = ("* of a struct", "Name the fields, as in SELECT st.a, st.b.")
 SUBQUERY = ("a sub-query in an expression", "Put the sub-query into FROM, or into a view of its own.")
 
 
-REST = "A view is SELECT, FROM, WHERE, GROUP BY, HAVING and UNION; use the rest in a plain SELECT on it."
+REST = "A view is SELECT, FROM, JOIN, WHERE, GROUP BY, HAVING and UNION; use the rest in a plain SELECT on it."
 
 
 def refuse_unsupported(query: exp.Expr, reading: int = EXACT) -> None:
@@ -93,10 +93,10 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, exp.Table) and node.db.casefold() == CHANGES:
         return CHANGES_OF
     if isinstance(node, exp.Query) and not isinstance(
-        node.parent, exp.From | exp.CTE | exp.Union | exp.Subquery | None
+        node.parent, exp.From | exp.Join | exp.CTE | exp.Union | exp.Subquery | None
     ):
         return SUBQUERY
-    if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Union | None):
+    if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join | exp.Union | None):
         return SUBQUERY
     if isinstance(node, exp.Star):
         return _star_refusal(node)

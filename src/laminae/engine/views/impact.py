@@ -17,7 +17,8 @@ from laminae.errors import LaminaeError
 from laminae.schema.column import columns_of
 from laminae.views.dependencies import ALL_COLUMNS
 from laminae.views.identity import operator_id, stateful
-from laminae.views.operators import ADDED, Distinct
+from laminae.views.operators import ADDED, Distinct, Join
+from laminae.views.operators import inputs_of as operators_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def broken_views(
         elif within and stateful(new.root) and (reads_whole or groups_by_whole(new, names)):
             problems.append((view.name, "it groups by a column whose nested type would change"))
         elif _has_defaults(new, filled):
-            problems.append((view.name, "its state has distinct rows, and the default would change them"))
+            problems.append((view.name, "its state has whole rows, and the default would change them"))
     return problems
 
 
@@ -75,9 +76,11 @@ def _operators(plan: ViewPlan) -> list[str]:
 
 
 def _has_defaults(plan: ViewPlan, filled: set[int]) -> bool:
-    """Whether a DISTINCT over all columns would include a new column whose default also changes the old rows."""
-    names = {name for operator in stateful(plan.root) if isinstance(operator, Distinct) for name in operator.columns}
-    return any(name.startswith(ADDED) and name.lstrip(ADDED) == str(number) for name in names for number in filled)
+    """Whether a DISTINCT or join of all columns would include a new column whose default also changes the old rows."""
+    whole = (operator for operator in stateful(plan.root) if isinstance(operator, Distinct | Join))
+    names = {name for operator in whole for below in operators_below(operator) for name in below.columns}
+    added = {name.rpartition(".")[2].lstrip(ADDED) for name in names if name.startswith(ADDED)}
+    return any(str(number) in added for number in filled)
 
 
 def _retyped(old: pa.Schema, new: pa.Schema) -> Iterator[int]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from laminae.schema.column import columns_of
 from laminae.views.identity import stateful
-from laminae.views.operators import ADDED, Distinct, GroupBy, Linear, Read, inputs_of
+from laminae.views.operators import ADDED, GroupBy, Linear, Read, inputs_of
 from laminae.views.sql.sql_text import parse_expression
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord, ViewRecord
     from laminae.schema.column import Column
-    from laminae.views.operators import Operator, ViewPlan
+    from laminae.views.operators import Operator, Stateful, ViewPlan
 
 
 def retyped_within(old: pa.Schema, new: pa.Schema) -> dict[int, str]:
@@ -55,11 +55,13 @@ def groups_by_whole(plan: ViewPlan, names: Collection[str]) -> bool:
     return any(_is_whole(sql, names) for operator in stateful(plan.root) for sql in _keys(operator))
 
 
-def _keys(operator: GroupBy | Distinct) -> Iterator[str]:
-    below = operator.input
-    if isinstance(operator, GroupBy) and isinstance(below, Linear) and isinstance(below.input, Read):
-        yield from (expression.sql for expression in below.expressions if expression.name in operator.keys)
-    else:
+def _keys(operator: Stateful) -> Iterator[str]:
+    if isinstance(operator, GroupBy):
+        below = operator.input
+        if isinstance(below, Linear) and isinstance(below.input, Read):
+            yield from (expression.sql for expression in below.expressions if expression.name in operator.keys)
+            return
+    for below in inputs_of(operator):
         yield from _expressions(below)
 
 

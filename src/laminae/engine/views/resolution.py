@@ -24,7 +24,7 @@ from laminae.views.accumulation import parts_of
 from laminae.views.dependencies import parse_query, relations_of
 from laminae.views.emit import Kind, strategy_of
 from laminae.views.identity import operator_id, stateful
-from laminae.views.operators import Distinct, Linear, quoted, reads_in
+from laminae.views.operators import GroupBy, Linear, quoted, reads_in
 from laminae.views.planner import RelationColumn, plan_view
 from laminae.views.sql.sql_text import comparable, parse_expression
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from laminae.catalog.model import SourceRecord, ViewRecord, Written
     from laminae.schema.column import Columns
-    from laminae.views.operators import GroupBy, Operator, ViewPlan
+    from laminae.views.operators import Operator, Stateful, ViewPlan
 
     _Record = TypeVar("_Record", SourceRecord, ViewRecord)
 
@@ -157,7 +157,7 @@ def keeps_state(old: ViewPlan, new: ViewPlan) -> bool:
     if not new_operators or not new_operators.keys() <= old_operators.keys() or not _mean_the_same(old.root, new.root):
         return False
     pairs = [(old_operators[name], operator) for name, operator in new_operators.items()]
-    if any(was.columns != now.columns for was, now in pairs if Distinct in (type(was), type(now))):
+    if any(was.columns != now.columns for was, now in pairs if {type(was), type(now)} != {GroupBy}):
         return False
     return len(pairs) == 1 or not any(_added(*pair) for pair in pairs)
 
@@ -174,8 +174,8 @@ def added_parts(old: ViewPlan, new: ViewPlan) -> frozenset[tuple[str, str]]:
     )
 
 
-def _added(kept: GroupBy | Distinct, wanted: GroupBy | Distinct) -> frozenset[tuple[str, str]]:
-    if isinstance(kept, Distinct) or isinstance(wanted, Distinct):
+def _added(kept: Stateful, wanted: Stateful) -> frozenset[tuple[str, str]]:
+    if not isinstance(kept, GroupBy) or not isinstance(wanted, GroupBy):
         return frozenset()
     before, now = _arguments(kept), _arguments(wanted)
     same = [call for call in kept.calls if call.argument is None or before[call.argument] == now.get(call.argument)]

@@ -10,13 +10,19 @@ def hash_of(keys: str) -> str:
     return f"xxhash64({keys})"
 
 
-def canonical_key(column: str, kind: spark.DataType) -> str:
-    """SQL of the key cast to the type that it is hashed in, given the key's SQL and its type."""
+def canonical_type(kind: spark.DataType) -> spark.DataType:
+    """The type that a key is hashed in."""
     match kind:
         case spark.ByteType() | spark.ShortType() | spark.IntegerType():
-            return f"CAST({column} AS BIGINT)"
+            return spark.LongType()
         case spark.FloatType():
-            return f"CAST({column} AS DOUBLE)"
+            return spark.DoubleType()
         case spark.DecimalType():
-            return f"CAST({column} AS DECIMAL(38, {kind.scale}))"
-    return column
+            return spark.DecimalType(38, kind.scale)
+    return kind
+
+
+def canonical_key(column: str, kind: spark.DataType) -> str:
+    """SQL of the key cast to the type that it is hashed in, given the key's SQL and its type."""
+    hashed_in = canonical_type(kind)
+    return column if hashed_in == kind else f"CAST({column} AS {hashed_in.simpleString().upper()})"

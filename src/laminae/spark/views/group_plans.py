@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from laminae.spark.catalyst.plans.plan_cache import plan_cache
 from laminae.spark.catalyst.plans.plan_template import Template
 from laminae.spark.catalyst.plans.prepared_frame import no_rows
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Read, UnionAll
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -113,6 +113,8 @@ def _reads_into_groups(operator: Operator, relation: str) -> bool:
             return all(_reads_into_groups(branch, relation) for branch in inputs)
         case GroupBy(input=below) | Distinct(input=below):
             return _read_by_chain(below) == relation or _reads_into_groups(below, relation)
+        case Join(left=left, right=right):
+            return _reads_into_groups(left, relation) and _reads_into_groups(right, relation)
 
 
 def _read_by_chain(operator: Operator) -> str | None:

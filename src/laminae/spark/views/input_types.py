@@ -6,21 +6,23 @@ Empty DataFrames replace the relations. Nothing here runs a job.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from laminae.engine.views.resolution import view_plan
 from laminae.spark.catalyst.plans.plan_cache import plan_cache
 from laminae.spark.catalyst.plans.prepared_frame import no_rows
 from laminae.spark.catalyst.types import spark_schema
 from laminae.spark.views.plan import aggregate_in, linear, union
-from laminae.views.operators import Distinct, GroupBy, Linear, Read, UnionAll, reads_in
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Read, UnionAll, reads_in
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from laminae.catalog.model import SourceRecord, ViewRecord
@@ -57,6 +59,12 @@ class InputTypes:
             case GroupBy(input=below) | Distinct(input=below):
                 aggregate = aggregate_in("", operator, self.frame(spark, below))
                 return no_rows(spark, spark_schema(pa.schema(aggregate.fields)))
+
+            case Join(left=left, right=right):
+                sides = [self.frame(spark, left)] if operator.kind.selects_left else [
+                    self.frame(spark, side) for side in (left, right)
+                ]
+                return reduce(DataFrame.crossJoin, sides)
 
     def relation(self, spark: SparkSession, name: str) -> DataFrame:
         source = self._source(name)

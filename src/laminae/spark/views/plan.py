@@ -25,6 +25,7 @@ from laminae.spark.tasks.shard_task import EmitTask, OperatorState, ShardTask
 from laminae.spark.tasks.task_reports import REPORT
 from laminae.spark.views.error_isolation import ErrorIsolation, timed
 from laminae.spark.views.group_by import aggregate_over, grouped
+from laminae.spark.views.join import equi_join, join_types, tagged_union
 from laminae.spark.views.storable import refuse_unstorable
 from laminae.trace.spec import WEIGHT
 from laminae.views.accumulation import refuse_unequal_keys
@@ -33,7 +34,8 @@ from laminae.views.expression_text import mentioned
 from laminae.views.identity import operator_id
 from laminae.views.kernels.group_by.aggregates import distinct
 from laminae.views.kernels.group_by.kernel import ClosedWindows, GroupByKernel
-from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
+from laminae.views.kernels.join.kernel import JoinKernel
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Named, Read, UnionAll, inputs_of
 from laminae.views.planner import quoted
 from laminae.views.windows import times_in
 from laminae.zset.changelog import OP
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from laminae.spark.views.group_plans import Based
     from laminae.spark.views.input_types import InputTypes
     from laminae.views.kernels.group_by.aggregates import Aggregate
-    from laminae.views.operators import Operator, ViewPlan
+    from laminae.views.operators import Operator, Stateful, ViewPlan
 
 WINDOW_END = "__laminae_window_end"
 NEVER = -(2**62)
@@ -83,7 +85,7 @@ class ViewState:
     def guard(self) -> ErrorIsolation | None:
         return ErrorIsolation() if self.has_refused else None
 
-    def operator(self, operator: GroupBy | Distinct, home: str) -> OperatorState:
+    def operator(self, operator: Stateful, home: str) -> OperatorState:
         """The state of one of its operators."""
         name = operator_id(operator)
         return OperatorState(self.owner, name, home, self.manifests.get(name, {}))
@@ -152,7 +154,30 @@ def view_delta(
     if frame is None:
         return None
     refuse_unstorable(view.name, frame.schema.fields)
-    return _emitting(emit, frame)
+    return _emitting(emit, consolidated(frame, view.plan.key) if _shows_join(root) else frame)
+
+
+def _shows_join(operator: Operator) -> bool:
+    """Whether rows of a join reach the view through stateless operators only."""
+    if isinstance(operator, Join):
+        return True
+    return not isinstance(operator, GroupBy | Distinct) and any(map(_shows_join, inputs_of(operator)))
+
+
+def consolidated(frame: DataFrame, key: Sequence[str] | None) -> DataFrame:
+    """The sum of the changes, without those that cancel out; rows of one key are adjacent, the old one first.
+
+    A row that moves to another join key is retracted in one shard and inserted in another. If the columns of the view
+    do not change, neither may be emitted.
+    """
+    names = [name for name in frame.columns if name != WEIGHT]
+    keys = [quoted(name) for name in names if name != REPORT and (key is None or name in key)]
+    if keys:
+        frame = frame.repartition(*keys)
+    weights = frame.groupBy(*map(quoted, names)).agg(F.sum(WEIGHT).cast("bigint").alias(WEIGHT))
+    reports = f" OR {REPORT} IS NOT NULL" if REPORT in names else ""
+    ordered = weights.where(f"{WEIGHT} <> 0{reports}").select(*map(quoted, frame.columns))
+    return ordered.sortWithinPartitions(*keys, WEIGHT) if key else ordered
 
 
 def emitted(view: ViewState, rows: DataFrame, placement: ShardPlacement, directory: str) -> DataFrame:
@@ -198,6 +223,27 @@ class Deltas:
                 return self._union(operator, [part for part in map(self.delta, inputs) if part is not None])
             case GroupBy() | Distinct():
                 return self.kept(operator, None)
+            case Join():
+                return self._join(operator, wanted)
+
+    def _join(self, operator: Join, wanted: frozenset[str] | None) -> DataFrame | None:
+        """A join: both sides in one shuffle, then its kernel on each shard."""
+        sides = [self.delta(operator.left), self.delta(operator.right)]
+        frame = next((side for side in sides if side is not None), None)
+        if frame is None:
+            return None
+        spark, inputs = frame.sparkSession, self.view.inputs
+        schemas = [
+            _data_schema(side) if side is not None and inputs is None else inputs.schema(spark, below)
+            for side, below in zip(sides, (operator.left, operator.right), strict=True)
+        ]
+        types = join_types(spark, operator, *schemas)
+        join = equi_join(self.view.name, operator, types, wanted)
+        task = ShardTask(JoinKernel(join), self.view.operator(operator, self.placement.home), join.fields)
+        rows = tagged_union(operator, types, *sides, self.placement.shards)
+        limit_batches(spark, rows.schema)
+        changes = map_in_arrow(rows, task, spark_schema(task.schema())).drop(OP)
+        return changes if self.guard is None else self.guard.keep(changes)
 
     def _union(self, operator: UnionAll, parts: Sequence[DataFrame]) -> DataFrame | None:
         """The union of the inputs that have changes.
@@ -340,6 +386,10 @@ def _cast(part: DataFrame, types: StructType) -> DataFrame:
 
 def _data(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name not in (OP, WEIGHT, REPORT)]
+
+
+def _data_schema(frame: DataFrame) -> StructType:
+    return frame.select(*map(quoted, _data(frame))).schema
 
 
 def fields_of(frame: DataFrame) -> list[pa.Field]:

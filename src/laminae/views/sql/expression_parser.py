@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 class ExpressionParser(WordParser):
     """sqlglot parses the clauses of a query and calls this class for every expression in them."""
 
+    JOINS_HAVE_EQUAL_PRECEDENCE = False  # a comma in FROM is printed as a comma, not as CROSS JOIN
+
     def _parse_assignment(self) -> exp.Expr | None:
         return self._or()
 

@@ -212,7 +212,7 @@ def _not_understood(query: str, token: SparkToken) -> UnsupportedSql:
         line=query.count("\n", 0, token.start) + 1,
         column=token.start - behind + 1,
         construct=f"{token.text[:40]} at this position in a materialized view",
-        advice="A view is SELECT, FROM, WHERE, GROUP BY, HAVING and UNION; use the rest in a plain SELECT on it.",
+        advice="A view is SELECT, FROM, JOIN, WHERE, GROUP BY, HAVING and UNION; use the rest in a plain SELECT on it.",
     )
 
 

@@ -11,13 +11,14 @@ from sqlglot import exp
 from laminae.views.sql.verbatim import Written
 
 CLAUSES: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset(("expressions", "distinct", "from_", "where", "group", "having", "with_")),
+    exp.Select: frozenset(("expressions", "distinct", "from_", "joins", "where", "group", "having", "with_")),
     exp.Union: frozenset(("this", "expression", "distinct", "with_")),
     exp.Subquery: frozenset(("this", "alias", "with_")),
     exp.With: frozenset(("expressions",)),
     exp.CTE: frozenset(("this", "alias")),
     exp.From: frozenset(("this",)),
-    exp.Table: frozenset(("this", "db", "alias")),
+    exp.Table: frozenset(("this", "db", "alias", "joins")),
+    exp.Join: frozenset(("this", "on", "using", "side", "kind", "method")),
     exp.TableAlias: frozenset(("this", "columns")),
     exp.Where: frozenset(("this",)),
     exp.Having: frozenset(("this",)),
@@ -57,12 +58,12 @@ NAMES: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "cluster"): "CLUSTER BY",
     (exp.Select, "distribute"): "DISTRIBUTE BY",
     (exp.Select, "order"): "ORDER BY",
-    (exp.Select, "joins"): "JOIN",
     (exp.Select, "operation_modifiers"): "a modifier after SELECT",
     (exp.Table, "version"): "VERSION AS OF or TIMESTAMP AS OF",
     (exp.Table, "sample"): "TABLESAMPLE",
     (exp.Table, "pivots"): "PIVOT or UNPIVOT",
-    (exp.Table, "joins"): "JOIN",
+    (exp.Join, "match_condition"): "ASOF JOIN",
+    (exp.Join, "hint"): "a join hint",
     (exp.Union, "by_name"): "UNION BY NAME",
     (exp.With, "recursive"): "WITH RECURSIVE",
 }

@@ -11,10 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 from laminae.spark.catalyst.plans.prepared_frame import map_in_arrow
 from laminae.spark.catalyst.types import spark_schema
 from laminae.spark.tasks.shard_task import ShardRows
+from laminae.spark.views.join import equi_join, join_types
 from laminae.spark.views.plan import WINDOW_END, aggregate_in, linear, read_by, union
 from laminae.trace.spec import WEIGHT
 from laminae.views.kernels.group_by.kernel import GroupByKernel
-from laminae.views.operators import Distinct, GroupBy, Linear, Named, Read, UnionAll
+from laminae.views.kernels.join.kernel import JoinKernel
+from laminae.views.operators import Distinct, GroupBy, Join, Linear, Named, Read, UnionAll
 from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ class _Tables:
                 return union([self.table(branch) for branch in inputs], operator.columns)
             case GroupBy() | Distinct():
                 return self.kept(operator)
+            case Join():
+                return self.joined(operator, wanted)
 
     def kept(self, operator: GroupBy | Distinct) -> DataFrame:
         # The rows are in the state: the input is never read, and may no longer exist.
@@ -88,5 +92,14 @@ class _Tables:
         aggregate = aggregate_in(self.view.name, operator, below)
         schema = pa.schema([field.with_nullable(True) for field in aggregate.fields])
         rows = ShardRows(GroupByKernel(aggregate), self.view.operator(operator, self.placement.home), schema)
+        shards = self.spark.range(0, self.placement.shards, 1, self.placement.shards)
+        return map_in_arrow(shards, rows, spark_schema(schema))
+
+    def joined(self, operator: Join, wanted: frozenset[str] | None) -> DataFrame:
+        assert self.view.inputs is not None  # always set by ViewRunner.state
+        schemas = [self.view.inputs.schema(self.spark, side) for side in (operator.left, operator.right)]
+        join = equi_join(self.view.name, operator, join_types(self.spark, operator, *schemas), wanted)
+        schema = pa.schema(join.fields)
+        rows = ShardRows(JoinKernel(join), self.view.operator(operator, self.placement.home), schema)
         shards = self.spark.range(0, self.placement.shards, 1, self.placement.shards)
         return map_in_arrow(shards, rows, spark_schema(schema))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from laminae.trace.combine import combined
@@ -12,8 +13,6 @@ from laminae.trace.spec import WEIGHT, TraceSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
 
     from laminae.trace.run import Run
     from laminae.zset.wide_integers import Int64s
@@ -39,6 +38,24 @@ def everything(spec: TraceSpec, runs: Sequence[Run], rows: int = ROWS_OF_A_BATCH
         parts = [run.slice(spec, at[i], at[i + 1]) for run, at in zip(runs, places, strict=True) if at[i] < at[i + 1]]
         if parts:
             yield combined(spec, parts, is_oldest=True)
+
+
+def common_bounds(
+    specs: Sequence[TraceSpec], traces: Sequence[Sequence[Run]], rows: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """The rows of several traces, including those of negative weight, by the same ranges of hashes."""
+    runs = [run for trace in traces for run in trace]
+    if not runs:
+        return
+    bounds = _bounds(runs, rows)
+    places = [[np.concatenate([[0], np.searchsorted(run.hashes, bounds), [len(run)]]) for run in own] for own in traces]
+    for i in range(len(bounds) + 1):
+        batches = []
+        for spec, own, at in zip(specs, traces, places, strict=True):
+            parts = [run.slice(spec, to[i], to[i + 1]) for run, to in zip(own, at, strict=True) if to[i] < to[i + 1]]
+            empty = pa.RecordBatch.from_pylist([], schema=spec.schema)
+            batches.append(combined(spec, parts, is_oldest=True) if parts else empty)
+        yield batches
 
 
 def _bounds(runs: Sequence[Run], rows: int) -> Int64s:

@@ -1,4 +1,4 @@
-"""One case, or several, from the command line: SEED[-SEED] [VIEWS [ONLY]]."""
+"""One case, or several, from the command line: SEED[-SEED] [VIEWS [ONLY [joins]]]; ONLY may be `all`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.spark_sessions import prepare_jvm
 from tests.support.view_fuzz.run import run_case
 
 
-def main(seeds: str, views: str = "20", only: str | None = None) -> None:
+def main(seeds: str, views: str = "20", only: str = "all", shape: str = "") -> None:
     prepare_jvm()
     builder = SparkSession.builder.master("local[2]").config("spark.ui.showConsoleProgress", "false")
     for name, value in SETTINGS.items():
@@ -25,7 +25,8 @@ def main(seeds: str, views: str = "20", only: str | None = None) -> None:
     for seed in range(int(first), int(last or first) + 1):
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as directory:
-            found = run_case(spark, Path(directory), seed, int(views), only)
+            chosen = None if only == "all" else only
+            found = run_case(spark, Path(directory), seed, int(views), chosen, shape == "joins")
         print(f"CASE {seed}: {time.monotonic() - began:.0f} s, {found.summary()}", flush=True)  # noqa: T201
         lines = [*found.differences, *found.stopped, *(f"refused: {each}" for each in found.refused)]
         for line in [*lines, *(f"unanswered: {each}" for each in found.unanswered)]:

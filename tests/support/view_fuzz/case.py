@@ -113,13 +113,13 @@ class Case:
     alters: bool
 
 
-def draw_case(seed: int, views: int) -> Case:
+def draw_case(seed: int, views: int, joins: bool = False) -> Case:
     random = Random(seed)
-    sources = tuple(_source(random, number) for number in range(random.choice((1, 1, 2))))
+    sources = tuple(_source(random, number) for number in range(2 if joins else random.choice((1, 1, 2))))
     relations = [source.relation for source in sources]
     queries, made = Queries(random), []
     for number in range(views):
-        view = queries.draw(f"v{number}", relations)
+        view = (queries.draw_join if joins else queries.draw)(f"v{number}", relations)
         made.append(view)
         if random.random() < 0.3:
             relations.append(Relation(view.name, view.columns))

@@ -3,6 +3,7 @@
 # ruff: noqa: S608  # the texts are made of names in these modules
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 Shown = tuple[tuple[str, str], ...]
 """(name as it is written in SQL, family) of each column of a relation."""
+
+
+JOINS = ("JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL OUTER JOIN", "LEFT SEMI JOIN", "ANTI JOIN")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Relation:
 class View:
     name: str
     query: str
-    reads: str
+    reads: tuple[str, ...]
     columns: Shown
     shape: str
     follows: bool = False
@@ -40,6 +44,54 @@ class View:
 class Queries:
     def __init__(self, random: Random) -> None:
         self.random = random
+
+    def draw_join(self, name: str, relations: list[Relation]) -> View:
+        """A view over a join of two or three relations, which may be the same."""
+        parts = [self.random.choice(relations) for _ in range(self.random.choice((2, 2, 2, 3)))]
+        joined, columns = self._joined(parts)
+        pick = Expressions(self.random, columns)
+        relation = Relation(joined, columns)
+        if self.random.random() < 0.4:
+            keys = list(dict(pick.anything(GROUPABLE) for _ in range(self.random.randint(0, 2))).items())
+            query, shown = self._grouping(relation, pick, keys)
+        else:
+            query, shown = self.random.choice((self.linear, self.linear, self.distinct))(relation)
+        return View(name, query, tuple(part.name for part in parts), shown, "joined")
+
+    def _joined(self, parts: list[Relation]) -> tuple[str, Shown]:
+        first, *rest = parts
+        text, columns = f"{first.name} AS j0", _qualified("j0", first)
+        for number, part in enumerate(rest, 1):
+            own = _qualified(f"j{number}", part)
+            kind = self.random.choice(JOINS)
+            text += f" {kind} {part.name} AS j{number} ON {' AND '.join(self._conditions(columns, own, kind))}"
+            columns = columns if ("SEMI" in kind or "ANTI" in kind) else (*columns, *own)
+        return text, columns
+
+    def _conditions(self, left: Shown, right: Shown, kind: str) -> list[str]:
+        mine, theirs = Expressions(self.random, left), Expressions(self.random, right)
+        found = []
+        for _ in range(self.random.choice((1, 1, 2))):
+            family = self.random.choice(("int", "int", "string", "date", "decimal", "boolean", "double", "struct"))
+            depth = self.random.choice((0, 0, 1))
+            sign = self.random.choice(("=", "=", "=", "<=>"))
+            sides = mine.draw(family, depth), theirs.draw(family, depth)
+            if all(re.search(r"\bj\d\.", side) for side in sides):
+                found.append(f"({sides[0]}) {sign} ({sides[1]})")
+        found = found or [self._equality(left, right)]
+        if self.random.random() < 0.4:
+            family = self.random.choice(("int", "string", "date", "timestamp", "decimal"))
+            sign = self.random.choice(("<", "<=", ">", ">=", "<>"))
+            found.append(f"({mine.draw(family, 1)}) {sign} ({theirs.draw(family, 1)})")
+        if self.random.random() < 0.2:
+            found.append(self.random.choice((mine, theirs)).draw("boolean", 1))
+        return found
+
+    def _equality(self, left: Shown, right: Shown) -> str:
+        """Of two columns of one family; of texts where there are none."""
+        pairs = [(a, b) for a, one in left for b, other in right if one == other and one in GROUPABLE]
+        a, b = self.random.choice(pairs) if pairs else (f"to_json(struct({left[0][0]}))", f"'x' || {right[0][0]}")
+        return f"{a} = {b}"
 
     def draw(self, name: str, relations: list[Relation]) -> View:
         relation = self.random.choice(relations)
@@ -51,7 +103,7 @@ class Queries:
             shapes += [self.windowed, self.windowed]
         shape = self.random.choice(shapes)
         query, columns = shape(relation)
-        return View(name, query, relation.name, columns, shape.__name__, shape == self.star)
+        return View(name, query, (relation.name,), columns, shape.__name__, shape == self.star)
 
     def linear(self, relation: Relation) -> tuple[str, Shown]:
         pick = Expressions(self.random, relation.columns)
@@ -148,3 +200,7 @@ class Queries:
         columns = tuple((quoted(names.next("c", 0.3)), family) for _, family in items)
         pairs = zip(items, columns, strict=True)
         return columns, ", ".join(f"{sql} AS {name}" for (sql, _), (name, _) in pairs)
+
+
+def _qualified(alias: str, relation: Relation) -> Shown:
+    return tuple((f"{alias}.{name}", family) for name, family in relation.columns)

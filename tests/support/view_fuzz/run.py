@@ -54,8 +54,10 @@ class Outcome:
         return f"{counts}, unanswered {len(self.unanswered)}, {rest}"
 
 
-def run_case(spark: SparkSession, directory: Path, seed: int, views: int, only: str | None = None) -> Outcome:
-    return _Run(draw_case(seed, views), spark, directory, only).outcome()
+def run_case(
+    spark: SparkSession, directory: Path, seed: int, views: int, only: str | None = None, joins: bool = False
+) -> Outcome:
+    return _Run(draw_case(seed, views, joins), spark, directory, only).outcome()
 
 
 class _Run:
@@ -116,7 +118,7 @@ class _Run:
         for view in views:
             if self.only is not None and view.name not in self.only.split(","):
                 continue
-            if view.reads not in {*self.views, *(source.name for source in self.case.sources)}:
+            if not {*view.reads} <= {*self.views, *(source.name for source in self.case.sources)}:
                 continue  # the view below it was refused
             if reason := known_reason(view):
                 self.result.known.append(reason)
@@ -178,6 +180,7 @@ class _Run:
             by_epoch[epoch].append((weight, text))
             if (weight > 0) != (op in ("+I", "+U")):
                 self._differs(view.name, f"{op} has weight {weight}")
+        self._compare_epochs(view, by_epoch)
         total: Counter[str] = Counter()
         for number, last in enumerate(self.epochs):
             for epoch in [epoch for epoch in sorted(by_epoch) if epoch <= last]:
@@ -188,6 +191,15 @@ class _Run:
             if number >= self.born[view.name] and +total != answers[number][1]:
                 self._differs(view.name, f"changes up to round {number} {_difference(+total, answers[number][1])}")
                 return
+
+    def _compare_epochs(self, view: View, by_epoch: dict[int, list[tuple[int, str]]]) -> None:
+        """No epoch of a join emits a row and its retraction."""
+        for epoch, changes in by_epoch.items():
+            signs = defaultdict(set)
+            for weight, text in changes:
+                signs[text].add(weight > 0)
+            if view.shape == "joined" and any(len(each) > 1 for each in signs.values()):
+                self._differs(view.name, f"a row and its retraction in epoch {epoch}")
 
     def _compare_pairs(self, view: View, changes: list[tuple[object, object]]) -> None:
         """-U stands right before its +U, in one epoch."""

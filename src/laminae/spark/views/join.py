@@ -23,7 +23,8 @@ from laminae.spark.tasks.task_reports import REPORT
 from laminae.spark.views.storable import refuse_unstorable
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.views.accumulation import has_no_order
-from laminae.views.kernels.join.kernel import EquiJoin, JoinSide
+from laminae.views.kernels.join.kernel import EquiJoin
+from laminae.views.kernels.join.sides import ROW, JoinSide
 from laminae.views.planner import quoted
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def equi_join(view: str, operator: Join, types: JoinTypes, wanted: frozenset[str
                 problem = f"column {field.name} of a join of view {view} has a MAP or VARIANT in it, which has no order"
                 raise QueryFailed(problem=f"{problem}: use to_json, or map_entries and array_sort")
         sides.append(JoinSide(name, keys, fields))
+    # A table without columns would lose its rows.
     outputs = tuple(name for name in operator.columns if wanted is None or name.casefold() in wanted)
+    outputs = outputs or operator.columns[:1]
     null_safe = tuple(key.is_null_safe for key in operator.keys)
     return EquiJoin(view, operator.kind, sides[0], sides[1], null_safe, operator.residual, outputs)
 
@@ -104,6 +107,8 @@ def _tagged(
         f"{hash_of(hashed)} AS {HASH}",
         *(f"{KEY}{n}" for n in range(len(keys))),
     ]
+    row = [_key(quoted(name), kind) for name, kind in types.columns(operator, number).items()]
+    own.append(f"{hash_of(', '.join(row))} AS {ROW}")
     columns = []
     for side in range(len(SIDES)):
         for name, kind in types.columns(operator, side).items():

@@ -78,8 +78,10 @@ def joined(kind: JoinKind, residual, null_safe: bool, left: Counter, right: Coun
 
 @pytest.mark.parametrize("hashed", [spread_hash, few_hashes], ids=["spread", "colliding"])
 @pytest.mark.parametrize("kind", JoinKind, ids=lambda kind: kind.value)
-@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
-@given(history=epochs, residual=st.sampled_from(RESIDUALS), null_safe=st.booleans(), limit=st.sampled_from([2, 1 << 20]))
+@settings(max_examples=examples(160), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    history=epochs, residual=st.sampled_from(RESIDUALS), null_safe=st.booleans(), limit=st.sampled_from([2, 1 << 20])
+)
 def test_sum_of_changes_is_the_join_of_both_sides(hashed, kind, history, residual, null_safe, limit):
     outputs = LEFT.names if kind.selects_left else (*LEFT.names, *RIGHT.names)
     kernel = JoinKernel(EquiJoin("v", kind, LEFT, RIGHT, (null_safe,), residual, outputs), limit)

@@ -134,7 +134,7 @@ def resolve(query: exp.Expr, scope: FromScope, aliases: Iterable[str] = ()) -> N
             continue
         parts = node.parts
         names = [part.name for part in parts]
-        if names[0].casefold() in variables_around(node, query):
+        if names[0].casefold() in variables_around(node):
             continue
         match = scope.find(names)
         if match is None:
@@ -190,7 +190,7 @@ def _aliased(node: exp.Expr, name: str) -> exp.Expr:
 
 def _excluded(node: exp.Expr, scope: FromScope) -> ScopeColumn:
     """A column in EXCEPT of a `*`."""
-    names = [node.name] if isinstance(node, exp.Identifier) else [part.name for part in node.parts]
+    names = [part.name for part in node.parts] if isinstance(node, exp.Column) else [node.name]
     match = scope.find(names)
     if match is None:
         raise scope.unknown(names)
@@ -207,15 +207,13 @@ def _rename(node: exp.Column, parts: list[exp.Expr]) -> None:
         node.set(name, part)
 
 
-def variables_around(node: exp.Expr, root: exp.Expr) -> frozenset[str]:
+def variables_around(node: exp.Expr) -> frozenset[str]:
     """The variables of the lambdas that enclose a node, in lower case."""
     names: set[str] = set()
     above = node.parent
     while above is not None and not isinstance(above, exp.Select):
         if isinstance(above, exp.Lambda):
             names |= {variable.name.casefold() for variable in above.expressions}
-        if above is root:
-            break
         above = above.parent
     return frozenset(names)
 

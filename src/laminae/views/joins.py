@@ -50,7 +50,10 @@ SIGNS: dict[type[exp.Expr], str] = {
 }
 MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NULL_SAFE = "<=>"
-CROSS = ("a join without an equality of both sides", "Add a condition of the form a.x = b.y, or join in a plain SELECT.")
+CROSS = (
+    "a join without an equality of both sides",
+    "Add a condition of the form a.x = b.y, or join in a plain SELECT.",
+)
 MIXED = (
     "a condition of an outer, semi or anti join that does not compare one side with the other",
     "Write it as comparisons of an expression over one side with an expression over the other.",
@@ -109,22 +112,23 @@ class _Joins:
 
     def joined(self, scope: FromScope, joins: Sequence[exp.Join]) -> FromScope:
         """JOIN binds closer than a comma: a comma begins a new group, and the groups are joined by WHERE."""
-        groups = [(None, scope)]
+        groups, commas = [scope], list[exp.Join]()
         for join in joins:
             right = self.scope(join.this)
             if _is_comma(join):
-                groups.append((join, right))
+                groups.append(right)
+                commas.append(join)
             else:
-                groups[-1] = (groups[-1][0], _joined(groups[-1][1], right, join))
-        scope, rest = groups[0][1], groups[1:]
+                groups[-1] = _joined(groups[-1], right, join)
+        scope, rest = groups[0], [*zip(commas, groups[1:], strict=True)]
         while rest:
-            plans = ((group, _Conditions(group[0], scope, group[1], JoinKind.INNER)) for group in rest)
-            plan = next((each for each in plans if each[1].has_equalities(self.where)), None)
-            if plan is None:
+            plans = [_Conditions(join, scope, right, JoinKind.INNER) for join, right in rest]
+            place = next((place for place, plan in enumerate(plans) if plan.has_equalities(self.where)), None)
+            if place is None:
                 raise unsupported(rest[0][0], CROSS)
-            scope = plan[1].scope()
-            rest.remove(plan[0])
-        order = {column.inner: place for place, column in enumerate(c for _, group in groups for c in group.star)}
+            scope = plans[place].scope()
+            del rest[place]
+        order = {column.inner: place for place, column in enumerate(c for group in groups for c in group.star)}
         return replace(scope, star=tuple(sorted(scope.star, key=lambda column: order[column.inner])))
 
 
@@ -216,7 +220,8 @@ class _Conditions:
         relations = {**self.left.relations, **self.right.relations}
         wrapped = exp.Paren(this=conjunct.copy())
         resolve(wrapped, FromScope(self.left.root, (*self.left.star, *self.right.star), relations))
-        return wrapped.this
+        resolved: exp.Expr = wrapped.this
+        return resolved
 
     def has_equalities(self, conjuncts: Sequence[exp.Expr]) -> bool:
         """Take the equalities of the two sides as keys. The filter that they come from stays where it is."""
@@ -304,7 +309,9 @@ class _Conditions:
             raise unsupported(self.join, CROSS)
         if twice := {*self.left.root.columns} & {*self.right.root.columns}:
             raise QueryFailed(problem=f"two columns of the join are named {min(twice)}: rename a relation with AS")
-        left, right = (_computed(*each) for each in zip((self.left, self.right), self.computed, self.filters, strict=True))
+        left, right = (
+            _computed(*each) for each in zip((self.left, self.right), self.computed, self.filters, strict=True)
+        )
         root: Operator = Join(left, right, self.kind, tuple(self.keys), tuple(self.residual))
         if self.above or any(self.computed):
             shown = (*self.left.root.columns, *(() if self.kind.selects_left else self.right.root.columns))

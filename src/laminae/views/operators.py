@@ -112,7 +112,7 @@ class Distinct:
 
 
 class JoinKind(Enum):
-    """Which rows a join adds to the pairs that match (LEFT, RIGHT, FULL), or which left rows it selects (SEMI, ANTI)."""
+    """Which rows a join adds to the matching pairs (LEFT, RIGHT, FULL), or which left rows it selects (SEMI, ANTI)."""
 
     INNER = "inner"
     LEFT = "left"

@@ -17,7 +17,7 @@ from laminae.errors import QueryFailed, UnknownColumn
 from laminae.schema.identifiers import unquoted
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.views.dependencies import EXACT, parse_query
-from laminae.views.from_scope import resolve, select_items
+from laminae.views.from_scope import resolve, select_items, variables_around
 from laminae.views.grouping import Grouping, has_aggregate, name_of
 from laminae.views.identity import operator_id, stateful
 from laminae.views.joins import PlannedRelation, from_scope, has_joins
@@ -315,7 +315,7 @@ def _renamed(operator: Operator, names: tuple[str, ...], added: Container[str] =
 def _unqualify(node: exp.Column, alias: str, columns: Sequence[str]) -> None:
     """Remove the relation's name from a column reference, and check that the column exists."""
     parts = node.parts
-    variables = _variables_around(node)
+    variables = variables_around(node)
     if parts[0].name.casefold() in variables:
         return
     if len(parts) > 1 and parts[0].name.casefold() == alias.casefold() and alias:
@@ -336,17 +336,6 @@ def _unknown(name: str, relation: str, columns: Sequence[str]) -> UnknownColumn:
     close = get_close_matches(name, columns, n=1)
     suggestion = f" (did you mean {close[0]}?)" if close else ""
     return UnknownColumn(source=relation or "the relation", path=name, suggestion=suggestion)
-
-
-def _variables_around(node: exp.Expr) -> frozenset[str]:
-    """The variables of the lambdas that enclose a node, in lower case."""
-    names: set[str] = set()
-    above = node.parent
-    while above is not None and not isinstance(above, exp.Select):
-        if isinstance(above, exp.Lambda):
-            names |= {variable.name.casefold() for variable in above.expressions}
-        above = above.parent
-    return frozenset(names)
 
 
 def _aliases_around(node: exp.Expr) -> list[str]:

@@ -18,7 +18,16 @@ Shown = tuple[tuple[str, str], ...]
 """(name as it is written in SQL, family) of each column of a relation."""
 
 
-JOINS = ("JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL OUTER JOIN", "LEFT SEMI JOIN", "ANTI JOIN")
+JOINS = (
+    "JOIN",
+    "INNER JOIN",
+    "LEFT JOIN",
+    "LEFT OUTER JOIN",
+    "RIGHT JOIN",
+    "FULL OUTER JOIN",
+    "LEFT SEMI JOIN",
+    "ANTI JOIN",
+)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Joins of a view: which column a name means, what becomes of a condition, and what identifies a row of the result."""
 
+# ruff: noqa: S608  # the texts are made of names in this module
 from __future__ import annotations
 
 import pytest
@@ -57,7 +58,10 @@ def test_only_columns_that_the_query_mentions_are_stored():
 
 
 def test_names_without_relation_are_found_in_either_relation():
-    assert planned("SELECT id, city FROM orders o JOIN customers c ON o.customer = c.customer").columns == ("id", "city")
+    assert planned("SELECT id, city FROM orders o JOIN customers c ON o.customer = c.customer").columns == (
+        "id",
+        "city",
+    )
 
 
 def test_name_that_two_relations_have_is_ambiguous():
@@ -217,7 +221,10 @@ def test_key_of_the_result_follows_from_the_keys_of_the_sides(query, key):
         ("SELECT o.id FROM orders o CROSS JOIN customers c", "CROSS JOIN"),
         ("SELECT o.id FROM orders o JOIN customers c ON o.amount > c.city", "without an equality"),
         ("SELECT o.id FROM orders o LEFT JOIN customers c ON o.id = c.name AND o.id + c.city > 1", "does not compare"),
-        ("SELECT count(*) AS n FROM orders o JOIN customers c ON o.id = c.name GROUP BY window(o.place, '1 hour')", "win"),
+        (
+            "SELECT count(*) AS n FROM orders o JOIN customers c ON o.id = c.name GROUP BY window(o.place, '1 hour')",
+            "win",
+        ),
     ],
 )
 def test_join_that_cannot_be_kept_is_refused_by_name(query, reason):

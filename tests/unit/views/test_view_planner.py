@@ -153,7 +153,7 @@ def test_the_tree_is_drawn_with_its_state():
         ("SELECT explode(tags) FROM s", "explode"),
         ("SELECT id FROM s WHERE id IN (SELECT total FROM v)", "sub-query"),
         ("SELECT (SELECT max(total) FROM v) AS m FROM s", "sub-query"),
-        ("SELECT s.id FROM s JOIN v ON s.region = v.region", "JOIN"),
+        ("SELECT s.id FROM s CROSS JOIN v", "CROSS JOIN"),
         ("SELECT sum(id) OVER (PARTITION BY region) FROM s", "OVER"),
         ("SELECT id FROM s ORDER BY id", "ORDER BY"),
         ("SELECT id FROM s LIMIT 3", "LIMIT"),

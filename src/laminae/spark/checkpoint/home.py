@@ -18,6 +18,7 @@ from laminae.spark.checkpoint.session import SETTING, session_of
 from laminae.spark.driver.storage import Storage
 from laminae.spark.source_tables.kept_table import source_table_traces
 from laminae.spark.tasks.task_reports import REPORT
+from laminae.spark.views.join import equi_join, join_types
 from laminae.spark.views.plan import Deltas, ShardPlacement, aggregate_in
 from laminae.spark.views.reading.relation import relations_of
 from laminae.spark.views.runner import SHARDS, ViewRunner, with_weight
@@ -28,6 +29,8 @@ from laminae.trace.manifest import Manifest
 from laminae.trace.store import RunStore
 from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.group_by.kernel import GroupByKernel
+from laminae.views.kernels.join.kernel import JoinKernel
+from laminae.views.operators import Join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from laminae.spark.views.plan import ViewState
     from laminae.trace.manifest import RunEntry
     from laminae.trace.spec import TraceSpec
+    from laminae.views.kernels.step import Kernel
+    from laminae.views.operators import Stateful
 
 NOW = "now"
 UNUSED = "nothing reads it"
@@ -121,11 +126,18 @@ class _HomeState:
         state = ViewRunner(self.catalog, self.storage).state(view, self.sources, self.views)
         traces: dict[str, list[TraceSpec]] = {}
         for operator in stateful(state.plan.root):
-            frame = self._deltas(state).delta(operator.input)
-            assert frame is not None  # every relation has a frame
-            aggregate = aggregate_in(view.name, operator, frame)
-            traces[operator_id(operator)] = GroupByKernel(aggregate).traces(())
+            traces[operator_id(operator)] = self._kernel(state, operator).traces(())
         return traces
+
+    def _kernel(self, state: ViewState, operator: Stateful) -> Kernel:
+        assert state.inputs is not None  # always set by ViewRunner.state
+        if isinstance(operator, Join):
+            left, right = (state.inputs.schema(self.spark, side) for side in (operator.left, operator.right))
+            types = join_types(self.spark, operator, left, right)
+            return JoinKernel(equi_join(state.name, operator, types, None))
+        frame = self._deltas(state).delta(operator.input)
+        assert frame is not None  # every relation has a frame
+        return GroupByKernel(aggregate_in(state.name, operator, frame))
 
     def _deltas(self, state: ViewState) -> Deltas:
         return Deltas(state, {name: self._frame(name) for name in relations_of(state)}, self.placement)

@@ -61,9 +61,11 @@ class InputTypes:
                 return no_rows(spark, spark_schema(pa.schema(aggregate.fields)))
 
             case Join(left=left, right=right):
-                sides = [self.frame(spark, left)] if operator.kind.selects_left else [
-                    self.frame(spark, side) for side in (left, right)
-                ]
+                sides = (
+                    [self.frame(spark, left)]
+                    if operator.kind.selects_left
+                    else [self.frame(spark, side) for side in (left, right)]
+                )
                 return reduce(DataFrame.crossJoin, sides)
 
     def relation(self, spark: SparkSession, name: str) -> DataFrame:

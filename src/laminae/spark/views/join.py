@@ -14,8 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name everybody knows
 
 from laminae.errors import QueryFailed
 from laminae.schema.nesting import nullable_inside
-from laminae.spark.catalyst.compared_types import compared_type
-from laminae.spark.catalyst.key_hash import canonical_key, canonical_type, hash_of
+from laminae.spark.catalyst.key_hash import canonical_key, canonical_type, compared_type, hash_of
 from laminae.spark.catalyst.literals import type_sql
 from laminae.spark.catalyst.types import arrow_type
 from laminae.spark.tasks.shard_task import INPUT, SHARD
@@ -120,4 +119,3 @@ def _tagged(
 
 def _key(column: str, kind: DataType) -> str:
     return canonical_key(f"CAST({column} AS {type_sql(kind)})", kind)
-

@@ -23,6 +23,7 @@ from laminae.spark.tasks.arrow_batches import limit_batches
 from laminae.spark.tasks.emit import Emit, HeldChanges
 from laminae.spark.tasks.shard_task import EmitTask, OperatorState, ShardTask
 from laminae.spark.tasks.task_reports import REPORT
+from laminae.spark.views.consolidation import consolidated
 from laminae.spark.views.error_isolation import ErrorIsolation, timed
 from laminae.spark.views.group_by import aggregate_over, grouped
 from laminae.spark.views.join import equi_join, join_types, tagged_union
@@ -31,7 +32,7 @@ from laminae.trace.spec import WEIGHT
 from laminae.views.accumulation import refuse_unequal_keys
 from laminae.views.emit import Kind, Strategy
 from laminae.views.expression_text import mentioned
-from laminae.views.identity import operator_id
+from laminae.views.identity import operator_id, stateful
 from laminae.views.kernels.group_by.aggregates import distinct
 from laminae.views.kernels.group_by.kernel import ClosedWindows, GroupByKernel
 from laminae.views.kernels.join.kernel import JoinKernel
@@ -43,6 +44,7 @@ from laminae.zset.changelog import OP
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from laminae.catalog.model import ManifestRecord
@@ -141,7 +143,8 @@ def view_delta(
     )
     building = Deltas(view, deltas, placement, guard, based)
     fused = _plain_columns(root)
-    if isinstance(root, Linear) and fused is not None and isinstance(root.input, GroupBy):
+    is_keyed = view.plan.key is not None
+    if isinstance(root, Linear) and fused is not None and isinstance(root.input, GroupBy) and is_keyed:
         end = None if window is None else window.end
         return building.kept(root.input, replace(emit, columns=fused, window_end=end))
     if isinstance(root, Distinct) and window is None:
@@ -154,7 +157,8 @@ def view_delta(
     if frame is None:
         return None
     refuse_unstorable(view.name, frame.schema.fields)
-    return _emitting(emit, consolidated(frame, view.plan.key) if _shows_join(root) else frame)
+    may_cancel = _shows_join(root) or (not is_keyed and bool(stateful(root)))
+    return _emitting(emit, consolidated(frame, view.plan.key) if may_cancel else frame)
 
 
 def _shows_join(operator: Operator) -> bool:
@@ -162,22 +166,6 @@ def _shows_join(operator: Operator) -> bool:
     if isinstance(operator, Join):
         return True
     return not isinstance(operator, GroupBy | Distinct) and any(map(_shows_join, inputs_of(operator)))
-
-
-def consolidated(frame: DataFrame, key: Sequence[str] | None) -> DataFrame:
-    """The sum of the changes, without those that cancel out; rows of one key are adjacent, the old one first.
-
-    A row that moves to another join key is retracted in one shard and inserted in another. If the columns of the view
-    do not change, neither may be emitted.
-    """
-    names = [name for name in frame.columns if name != WEIGHT]
-    keys = [quoted(name) for name in names if name != REPORT and (key is None or name in key)]
-    if keys:
-        frame = frame.repartition(*keys)
-    weights = frame.groupBy(*map(quoted, names)).agg(F.sum(WEIGHT).cast("bigint").alias(WEIGHT))
-    reports = f" OR {REPORT} IS NOT NULL" if REPORT in names else ""
-    ordered = weights.where(f"{WEIGHT} <> 0{reports}").select(*map(quoted, frame.columns))
-    return ordered.sortWithinPartitions(*keys, WEIGHT) if key else ordered
 
 
 def emitted(view: ViewState, rows: DataFrame, placement: ShardPlacement, directory: str) -> DataFrame:
@@ -217,7 +205,7 @@ class Deltas:
                 changes = self.deltas.get(relation.casefold())
                 return None if changes is None else _selected(changes, operator)
             case Linear(input=below):
-                frame = self.delta(below, read_by(operator, wanted))
+                frame = self.delta(below, inputs_read(operator, wanted))
                 return None if frame is None else linear(frame, operator, self.guard, wanted)
             case UnionAll(inputs=inputs):
                 return self._union(operator, [part for part in map(self.delta, inputs) if part is not None])
@@ -232,18 +220,24 @@ class Deltas:
         frame = next((side for side in sides if side is not None), None)
         if frame is None:
             return None
-        spark, inputs = frame.sparkSession, self.view.inputs
-        schemas = [
-            _data_schema(side) if side is not None and inputs is None else inputs.schema(spark, below)
-            for side, below in zip(sides, (operator.left, operator.right), strict=True)
-        ]
-        types = join_types(spark, operator, *schemas)
+        spark = frame.sparkSession
+        left, right = (
+            self._schema(spark, below, side) for below, side in zip((operator.left, operator.right), sides, strict=True)
+        )
+        types = join_types(spark, operator, left, right)
         join = equi_join(self.view.name, operator, types, wanted)
         task = ShardTask(JoinKernel(join), self.view.operator(operator, self.placement.home), join.fields)
-        rows = tagged_union(operator, types, *sides, self.placement.shards)
+        rows = tagged_union(operator, types, sides[0], sides[1], self.placement.shards)
         limit_batches(spark, rows.schema)
         changes = map_in_arrow(rows, task, spark_schema(task.schema())).drop(OP)
         return changes if self.guard is None else self.guard.keep(changes)
+
+    def _schema(self, spark: SparkSession, operator: Operator, changes: DataFrame | None) -> StructType:
+        """The columns of an input of a join, which may have no changes in this epoch."""
+        if self.view.inputs is not None:
+            return self.view.inputs.schema(spark, operator)
+        assert changes is not None  # without `inputs` the deltas contain every relation
+        return changes.select(*map(quoted, _data(changes))).schema
 
     def _union(self, operator: UnionAll, parts: Sequence[DataFrame]) -> DataFrame | None:
         """The union of the inputs that have changes.
@@ -319,6 +313,11 @@ def read_by(operator: Operator, wanted: frozenset[str] | None) -> frozenset[str]
     return None
 
 
+def inputs_read(operator: Linear, wanted: frozenset[str] | None) -> frozenset[str] | None:
+    """Like `read_by`. A join outputs these columns only, so they include those of expressions that nobody reads."""
+    return read_by(operator, None if isinstance(operator.input, Join) else wanted)
+
+
 def linear(
     frame: DataFrame, operator: Linear, guard: ErrorIsolation | None = None, wanted: frozenset[str] | None = None
 ) -> DataFrame:
@@ -386,10 +385,6 @@ def _cast(part: DataFrame, types: StructType) -> DataFrame:
 
 def _data(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name not in (OP, WEIGHT, REPORT)]
-
-
-def _data_schema(frame: DataFrame) -> StructType:
-    return frame.select(*map(quoted, _data(frame))).schema
 
 
 def fields_of(frame: DataFrame) -> list[pa.Field]:

@@ -12,7 +12,7 @@ from laminae.spark.catalyst.plans.prepared_frame import map_in_arrow
 from laminae.spark.catalyst.types import spark_schema
 from laminae.spark.tasks.shard_task import ShardRows
 from laminae.spark.views.join import equi_join, join_types
-from laminae.spark.views.plan import WINDOW_END, aggregate_in, linear, read_by, union
+from laminae.spark.views.plan import WINDOW_END, aggregate_in, inputs_read, linear, union
 from laminae.trace.spec import WEIGHT
 from laminae.views.kernels.group_by.kernel import GroupByKernel
 from laminae.views.kernels.join.kernel import JoinKernel
@@ -77,7 +77,7 @@ class _Tables:
             case Read(relation=relation):
                 return self.tables[relation.casefold()].selectExpr(*operator.selected)
             case Linear(input=below):
-                return linear(self.table(below, read_by(operator, wanted)), operator, self.guard, wanted)
+                return linear(self.table(below, inputs_read(operator, wanted)), operator, self.guard, wanted)
             case UnionAll(inputs=inputs):
                 return union([self.table(branch) for branch in inputs], operator.columns)
             case GroupBy() | Distinct():

@@ -139,7 +139,9 @@ class JoinKernel:
         shown = KEEPS_LEFT if side is self.join.left else KEEPS_RIGHT
         if self.join.kind in shown or all(self.join.null_safe):
             return None
-        return _comparable(self.join, [gathered(delta.column(field.name), field.type) for field in side.keys], len(delta))
+        return _comparable(
+            self.join, [gathered(delta.column(field.name), field.type) for field in side.keys], len(delta)
+        )
 
     def _changes(self, epoch: _Epoch) -> Iterator[pa.RecordBatch]:
         join, residual, limit = self.join, self.join.places, self.slice_pairs
@@ -252,4 +254,3 @@ def _comparable(join: EquiJoin, keys: Sequence[pa.Array], rows: int) -> Bools:
 def _visible(batch: pa.RecordBatch) -> pa.RecordBatch:
     weights = integers(batch.column(WEIGHT))
     return batch.filter(pa.array(weights > 0)) if bool((weights < 0).any()) else batch
-

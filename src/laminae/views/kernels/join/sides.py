@@ -87,7 +87,8 @@ class SideChange:
     @property
     def visible(self) -> Int64s:
         """By how much the visible weight of each row changes."""
-        return np.maximum(self.before + self.weights, 0) - np.maximum(self.before, 0)
+        change: Int64s = np.maximum(self.before + self.weights, 0) - np.maximum(self.before, 0)
+        return change
 
     def anomalies(self) -> tuple[int, int]:
         """How many rows got a negative weight, and how many of those that had one recovered."""

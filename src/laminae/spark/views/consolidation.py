@@ -30,5 +30,8 @@ def consolidated(frame: DataFrame, key: Sequence[str] | None) -> DataFrame:
         frame = frame.repartition(*keys)
     weights = frame.groupBy(*map(quoted, names)).agg(F.sum(WEIGHT).cast("bigint").alias(WEIGHT))
     reports = f" OR {REPORT} IS NOT NULL" if REPORT in names else ""
-    ordered = weights.where(f"{WEIGHT} <> 0{reports}").select(*map(quoted, frame.columns))
+    # Readers of an append-only changelog take each change for one row, so equal rows stay separate changes.
+    single = f"explode_outer(array_repeat(CAST(sign({WEIGHT}) AS BIGINT), CAST(abs({WEIGHT}) AS INT))) AS {WEIGHT}"
+    changed = weights.where(f"{WEIGHT} <> 0{reports}").selectExpr(*map(quoted, names), single)
+    ordered = changed.select(*map(quoted, frame.columns))
     return ordered.sortWithinPartitions(*keys, WEIGHT) if key else ordered

@@ -161,3 +161,17 @@ def test_replaced_join_shows_its_new_columns_and_goes_on(shop):
     shop.insert("customers", [{"customer": 1, "name": "Bea"}])
     shop.run()
     assert rows(shop) == Counter([(1, 20, "BEA")])
+
+
+def test_view_over_an_append_only_join_has_every_copy_of_a_row(db):
+    for name in "ab":
+        db.sql(f"CREATE SOURCE {name} (k INT, x STRING) WITH (connector = 'push')")
+    view(db, "SELECT a.x, b.x AS y FROM a JOIN b ON a.k = b.k", "pairs")
+    db.sql("CREATE MATERIALIZED VIEW v WITH (backfill = 'false') AS SELECT x FROM pairs")
+    db.run()
+    db.insert("a", [{"k": 1, "x": "one"}, {"k": 1, "x": "one"}])
+    db.insert("b", [{"k": 1, "x": "uno"}, {"k": 1, "x": "uno"}])
+    db.run()
+    assert rows(db, "pairs") == Counter({("one", "uno"): 4})
+    assert rows(db) == Counter({("one",): 4})
+    assert sum(weight for _, _, weight, *_ in db.changes("pairs").fetchall()) == 4

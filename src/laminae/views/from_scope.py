@@ -6,7 +6,7 @@ plain Spark SQL over one frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -84,9 +84,6 @@ class FromScope:
         suggestion = f" (did you mean {close[0]}?)" if close else ""
         return UnknownColumn(source=where, path=name, suggestion=suggestion)
 
-    def with_root(self, root: Operator) -> FromScope:
-        return replace(self, root=root)
-
 
 def relation_scope(
     alias: str,
@@ -149,7 +146,7 @@ def resolve(query: exp.Expr, scope: FromScope, aliases: Iterable[str] = ()) -> N
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """One column of a SELECT list over a scope, with an alias; `shown` is its current name if it comes from a `*`."""
+    """One column of a SELECT list; `shown` is its current name if it comes from a `*`."""
 
     node: exp.Expr
     shown: str | None = None

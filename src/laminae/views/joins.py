@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from laminae.errors import AmbiguousColumn, QueryFailed, UnknownColumn
 from laminae.views.from_scope import FromScope, ScopeColumn, mentioned_names, relation_scope, resolve
-from laminae.views.operators import Comparison, Join, JoinKey, JoinKind, Linear, Named, quoted
+from laminae.views.operators import MIRRORED, Comparison, Join, JoinKey, JoinKind, Linear, Named, quoted
 from laminae.views.sql.sql_text import comparable, sql_of
 from laminae.views.sql.verbatim import Written
 from laminae.views.unsupported import unsupported
@@ -48,7 +48,6 @@ SIGNS: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NULL_SAFE = "<=>"
 CROSS = (
     "a join without an equality of both sides",

@@ -136,6 +136,10 @@ class JoinKey:
     is_null_safe: bool = False
 
 
+MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The sign of a comparison after its operands are exchanged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A residual condition `left` `sign` `right` over one column of each side; `sign` is =, <>, <, <=, >, >= or <=>."""

@@ -17,7 +17,7 @@ from laminae.errors import QueryFailed, UnknownColumn
 from laminae.schema.identifiers import unquoted
 from laminae.trace.spec import HASH, WEIGHT
 from laminae.views.dependencies import EXACT, parse_query
-from laminae.views.from_scope import resolve, select_items, variables_around
+from laminae.views.from_scope import SelectItem, resolve, select_items, variables_around
 from laminae.views.grouping import Grouping, has_aggregate, name_of
 from laminae.views.identity import operator_id, stateful
 from laminae.views.joins import PlannedRelation, from_scope, has_joins
@@ -79,15 +79,6 @@ class _Planned:
     window: EventWindow | None = None
     shown: Mapping[str, str] = field(default_factory=dict)
     added: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One column of a SELECT list; `shown` is its current name if it comes from a `*`."""
-
-    node: exp.Expr
-    shown: str | None = None
-    is_added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +225,7 @@ def _select(query: exp.Select, scope: _Scope) -> _Planned:
     return _projected(query, source, listed, scope.reading)
 
 
-def _over_joins(query: exp.Select, scope: _Scope) -> tuple[_Planned, exp.Select, list[_Item]]:
+def _over_joins(query: exp.Select, scope: _Scope) -> tuple[_Planned, exp.Select, list[SelectItem]]:
     """The joined relations, and the SELECT and its list with every column by its inner name."""
 
     def relation(node: exp.Expr) -> PlannedRelation:
@@ -242,7 +233,7 @@ def _over_joins(query: exp.Select, scope: _Scope) -> tuple[_Planned, exp.Select,
         return PlannedRelation(node.alias_or_name, planned.root, planned.key, dict(planned.shown), planned.added)
 
     joined = from_scope(query, relation)
-    listed = [_Item(item.node, item.shown, item.is_added) for item in select_items(query, joined)]
+    listed = select_items(query, joined)
     query = query.copy()
     for part in ("with_", "with", "from_", "from", "joins"):
         query.set(part, None)
@@ -255,7 +246,7 @@ def _over_joins(query: exp.Select, scope: _Scope) -> tuple[_Planned, exp.Select,
     return _Planned(joined.root, joined.key), query, listed
 
 
-def _projected(query: exp.Select, source: _Planned, listed: Sequence[_Item], reading: int) -> _Planned:
+def _projected(query: exp.Select, source: _Planned, listed: Sequence[SelectItem], reading: int) -> _Planned:
     """WHERE, GROUP BY, HAVING, the SELECT list and DISTINCT over the rows of FROM."""
     items = [item.node for item in listed]
     shown = {name_of(item.node): item.shown for item in listed if item.shown is not None}
@@ -344,9 +335,9 @@ def _aliases_around(node: exp.Expr) -> list[str]:
     return [] if select is None else [item.alias for item in select.expressions if item.alias]
 
 
-def _items(query: exp.Select, source: _Planned, relation: str) -> list[_Item]:
+def _items(query: exp.Select, source: _Planned, relation: str) -> list[SelectItem]:
     """The SELECT list with every `*` expanded."""
-    items: list[_Item] = []
+    items: list[SelectItem] = []
     for item in query.expressions:
         star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
         if isinstance(star, exp.Star):
@@ -358,7 +349,7 @@ def _items(query: exp.Select, source: _Planned, relation: str) -> list[_Item]:
                 raise QueryFailed(problem=f"{sql_of(star)} excludes every column of {relation or 'the relation'}")
             items += starred
         else:
-            items.append(_Item(item))
+            items.append(SelectItem(item))
     return items
 
 
@@ -376,9 +367,9 @@ def _left_out(star: exp.Star, source: _Planned, relation: str) -> set[str]:
     return names
 
 
-def _starred(name: str, source: _Planned) -> _Item:
+def _starred(name: str, source: _Planned) -> SelectItem:
     node = exp.column(exp.to_identifier(name, quoted=True))
-    return _Item(node, source.shown.get(name), name in source.added)
+    return SelectItem(node, source.shown.get(name), name in source.added)
 
 
 def _kept_key(key: tuple[str, ...] | None, expressions: Sequence[Named]) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ import pytest
 from laminae import sql as ddl
 from laminae.engine.engine import Engine
 from laminae.engine.writer_schemas.binding import as_of
-from laminae.engine.writer_schemas.inline import BEGIN, PAYLOAD, Heads, head_of, told_columns
+from laminae.engine.writer_schemas.inline import BEGIN, PAYLOAD, Heads, head_of, inline_columns
 from laminae.schema.column import columns_of
 from tests.support.debezium_events import connect_field, told
 
@@ -45,9 +45,9 @@ def shown(engine: Engine) -> list[tuple[str, str]]:
 
 
 def test_head_tells_the_columns_of_the_row():
-    assert told_columns(head(ID, N)).names == ["id", "n"]
+    assert inline_columns(head(ID, N)).names == ["id", "n"]
     for text in (f"{BEGIN}null,{PAYLOAD}", f'{BEGIN}{{"type":"struct"}},{PAYLOAD}', f"{BEGIN}[,{PAYLOAD}", head(N, N)):
-        assert told_columns(text) is None
+        assert inline_columns(text) is None
 
 
 def test_columns_are_added_and_widened_and_none_is_dropped(catalog, engine, heads):

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def bound_columns(
-    source: SourceRecord, told: pa.Schema, before: pa.Schema | None, former: Mapping[str, str]
+    source: SourceRecord, writer: pa.Schema, before: pa.Schema | None, former: Mapping[str, str]
 ) -> pa.Schema:
     """The writer's columns with the ids of the matching source columns; for events also with their types, if exact.
 
     `former` maps former names of the source's columns to the current ones, for writers that have not been updated yet.
     """
-    columns = _renamed(bound(_renamed(told, _meant(source, told, former)), before, source.schema), told.names)
+    columns = _renamed(bound(_renamed(writer, _meant(source, writer, former)), before, source.schema), writer.names)
     if not spec_of(source).is_debezium:
         return columns
     mine = {_id(field): field.type for field in source.schema}
@@ -38,12 +38,12 @@ def bound_columns(
     return pa.schema([fitted(field, mine[_id(field)]) if _id(field) in mine else field for field in columns])
 
 
-def _meant(source: SourceRecord, told: pa.Schema, former: Mapping[str, str]) -> list[str]:
+def _meant(source: SourceRecord, writer: pa.Schema, former: Mapping[str, str]) -> list[str]:
     """The names of the writer's columns, with former names replaced by the current ones."""
-    live, taken = set(source.schema.names), set(told.names)
+    live, taken = set(source.schema.names), set(writer.names)
     return [
         former[name] if name not in live and name in former and former[name] not in taken else name
-        for name in told.names
+        for name in writer.names
     ]
 
 
@@ -78,9 +78,9 @@ def grown_columns(source: SourceRecord, before: pa.Schema | None, writer: pa.Sch
     return pa.schema([*existing, *added], metadata=source.schema.metadata)
 
 
-def as_declared(spec: SourceSpec, told: pa.Schema) -> pa.Schema:
+def as_declared(spec: SourceSpec, writer: pa.Schema) -> pa.Schema:
     """The columns of a new source that adopts them from its writer schema."""
-    return told if not spec.is_debezium else without_defaults(without_rules(told))
+    return writer if not spec.is_debezium else without_defaults(without_rules(writer))
 
 
 def _as_here(changed: pa.Field, mine: pa.Field) -> pa.Field:

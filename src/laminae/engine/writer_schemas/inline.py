@@ -81,7 +81,7 @@ class Heads:
         if present is not None and present.applied and present.refusal is None:
             return present.schema_id
         number = present.schema_id if present is not None else 1 + max((w.schema_id for w in known), default=0)
-        columns = told_columns(text)
+        columns = inline_columns(text)
         binding = BindWriter(source.id, number, number, True, None, text, NOTHING)
         if columns is not None:
             binding = self._taken(source, binding, columns, known)
@@ -90,7 +90,7 @@ class Heads:
         return number
 
     def _taken(
-        self, source: SourceRecord, made: BindWriter, told: pa.Schema, known: tuple[WriterRecord, ...]
+        self, source: SourceRecord, made: BindWriter, schema: pa.Schema, known: tuple[WriterRecord, ...]
     ) -> BindWriter:
         other_writers = [writer for writer in known if writer.schema_id != made.schema_id]
         newest = next((writer for writer in reversed(other_writers) if writer.applied and len(writer.columns)), None)
@@ -99,18 +99,18 @@ class Heads:
         refusal, is_taken = None, True
         if spec_of(source).evolves:
             # Undeclared fields count as new in the first message, as they do in messages without a schema.
-            proposed = grown_columns(source, before or NOTHING, bound_columns(source, told, before, former))
+            proposed = grown_columns(source, before or NOTHING, bound_columns(source, schema, before, former))
             result = self.engine.propose(
                 source.name, FoundSchema(proposed), EvolutionTrigger.DATA, source.version, self.lease_token
             )
             refusal, is_taken = refusal_of(source, result), not isinstance(result, Rejected | NeedsConfirmation)
             source = self.engine.source(source.name)
-        columns = bound_columns(source, told, before, former)
+        columns = bound_columns(source, schema, before, former)
         why = refusal or misfit(columns, source.schema)
         return replace(made, applied=is_taken, refusal=why, columns=columns)
 
 
-def told_columns(text: str) -> pa.Schema | None:
+def inline_columns(text: str) -> pa.Schema | None:
     """The columns in the schema of a head; None if it has none."""
     try:
         columns = event_columns(json.loads(text[len(BEGIN) : text.rindex(PAYLOAD)].rstrip().rstrip(",")))

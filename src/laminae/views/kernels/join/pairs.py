@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from laminae.views.operators import MIRRORED
 from laminae.zset.comparison import before, same
 
 if TYPE_CHECKING:
@@ -47,9 +48,6 @@ def partner_counts(rows: SideRows, others: SideRows, residual: Residual, limit: 
     for places, partners in pair_slices(rows, others, residual, limit):
         np.add.at(counts, places, others.weights[partners])
     return counts
-
-
-MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def mirrored(residual: Residual) -> Residual:
